@@ -1,0 +1,1 @@
+"""Environments whose graders can be gamed on purpose. Standard library only."""

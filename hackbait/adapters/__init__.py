@@ -1,0 +1,1 @@
+"""Bridges to trainers and evaluators; the rest of the package never imports them."""

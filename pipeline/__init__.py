@@ -1,0 +1,1 @@
+"""From a case and a checkpoint to an onset."""

@@ -1,0 +1,1 @@
+"""One file a checkpoint layout; how checkpoints are found and told apart."""
