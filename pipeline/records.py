@@ -66,3 +66,69 @@ class Rollout:
     sample: int
     seed: int
     completion: Completion
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSpec:
+    """An environment by id and arguments: what travels to workers and is built there."""
+
+    id: str
+    args: tuple[tuple[str, str | int | float | bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Checkpoint x shard under one grade: exactly one Parquet file, there or not there."""
+
+    run: str
+    step: int
+    environment: EnvironmentSpec
+    shard: Shard
+    key: str
+    """Content key: a hash of `identity`."""
+    identity: str
+    """Canonical JSON of all that decides the rows (DESIGN: key of a partition)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One generation and the partitions it fills: several when runs share a base or words a story.
+
+    `environment` is one of the partitions' specs; they agree in what they ask.
+    """
+
+    checkpoint: Checkpoint
+    environment: EnvironmentSpec
+    shard: Shard
+    sampling: Sampling
+    partitions: tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """What an engine says of one generation, beside the rollouts."""
+
+    fingerprint: str
+    """Of the weights' bytes as they were loaded."""
+    determinism: str
+    load_seconds: float
+    generate_seconds: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A partition that is owed because a checkpoint or a worker failed; it never becomes rows."""
+
+    partition: Partition
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One committed partition, as the driver hears of it."""
+
+    partition: Partition
+    rows: int
+    nulls: int
+    bytes: int

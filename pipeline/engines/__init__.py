@@ -1,8 +1,9 @@
 """One file an inference engine; the role they play and how one is found."""
 
 import importlib
-from collections.abc import Sequence
-from typing import Protocol
+import pkgutil
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from hackbait.environment import Case
 from pipeline.records import Checkpoint, Completion, Sampling
@@ -29,3 +30,23 @@ class Engine(Protocol):
     ) -> list[list[Completion]]:
         """Completions [case][sample], `seeds[case][sample]` deciding each one alone."""
         ...
+
+
+class EngineError(ValueError):
+    """No engine can be built as asked; the message says why and what to do."""
+
+
+def names() -> list[str]:
+    """Engines by file name."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def load(name: str, options: Mapping[str, Any]) -> Engine:
+    """Build the engine of the file of that name. Raises EngineError."""
+    if name not in names():
+        raise EngineError(f"engine {name!r} is none of {', '.join(names())}")
+    module = importlib.import_module(f"{__name__}.{name}")
+    try:
+        return cast(Engine, module.build(**options))
+    except TypeError as error:
+        raise EngineError(f"engine {name!r}: {error}") from error

@@ -1,0 +1,42 @@
+# make demo   train the tiny policy, sweep its checkpoints, print the onsets
+# make test   lint, types, layers and the default suite
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUTPUT ?= outputs/demo
+
+.PHONY: demo test test-slow bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/onset demo --output $(OUTPUT)
+
+test: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -q
+
+test-slow: $(VENV)/.dev
+	$(BIN)/pytest -q -m "ray or train"
+
+bench: $(VENV)/.dev
+	$(BIN)/onset bench
+
+# Extras are installed as they are first needed; torch may come from any index or folder that
+# pip is configured for (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS).
+$(VENV)/.demo: pyproject.toml infra/constraints.txt | $(VENV)/.base
+	$(BIN)/pip install --quiet --constraint infra/constraints.txt --editable ".[train]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml infra/constraints.txt | $(VENV)/.base
+	$(BIN)/pip install --quiet --constraint infra/constraints.txt --editable ".[dev]"
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.base:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 15) else "error: Python %d.%d; 3.11 to 3.14 is needed: make PYTHON=python3.11 ..." % v)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	@touch $@
+
+clean:
+	rm -rf $(VENV) outputs .mypy_cache .ruff_cache .pytest_cache .hypothesis

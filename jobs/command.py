@@ -1,0 +1,49 @@
+"""How a verb is started from a shell: exit codes, and one line instead of a traceback."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from pydantic_config import ConfigFileError
+
+from hackbait.environment import EnvironmentError
+from pipeline.checkpoints import LayoutError
+from pipeline.curves import CurveError
+from pipeline.engines import EngineError
+from pipeline.plan import PlanError
+from pipeline.records import CheckpointError
+from pipeline.store import StoreError
+
+REFUSALS = (
+    CheckpointError,
+    ConfigFileError,
+    CurveError,
+    EngineError,
+    EnvironmentError,
+    LayoutError,
+    PlanError,
+    StoreError,
+    OSError,
+)
+"""What a person or the disk can mend; anything else is a fault of ours and shows its traceback."""
+
+REFUSED, INTERRUPTED = 2, 130
+
+
+def start(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+    """Run a verb; its exit code. A refusal is one line on stderr and 2, Ctrl-C is 130."""
+    try:
+        return main(argv)
+    except REFUSALS as error:
+        print(f"error: {one_line(error)}", file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def one_line(error: BaseException) -> str:
+    """The error's message on one line; file and reason for errors of the operating system."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{where}"
+    return " ".join(line.strip() for line in str(error).splitlines() if line.strip())

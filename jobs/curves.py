@@ -1,0 +1,57 @@
+"""Rates per checkpoint with their intervals, from a sweep's output or from a CSV.
+
+onset curves outputs/demo/sweep
+onset curves outputs/demo/sweep --metric r_hack --save curves.parquet
+onset curves other-tool.csv
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobs import command, terminal
+from pipeline import curves, store
+from pipeline.config import CurvesConfig, read
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Curves and what their columns mean."""
+
+    frame: Any
+    """polars frame, one row per curve and step (see pipeline.curves)."""
+    identity: tuple[str, ...]
+    proxy: str
+    true: str | None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print or save the curves; 0."""
+    config = read(CurvesConfig, argv, positional="path")
+    rows = measure(config).frame
+    if config.save:
+        rows.write_parquet(config.save)
+    if config.json:
+        terminal.as_json(rows.to_dicts())
+    else:
+        terminal.table(rows.to_dicts(), [c for c in rows.columns if rows[c].n_unique() > 1])
+    return 0
+
+
+def measure(config: CurvesConfig) -> Measured:
+    """The curves of an output folder or a CSV, of one metric when asked, pooled when asked."""
+    if config.path.suffix == ".csv":
+        return Measured(curves.from_csv(config.path), (), "rate", None)
+    about = store.about(config.path, config.env)
+    if config.metric and config.metric not in about.metrics:
+        raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
+    metrics = {n: k for n, k in about.metrics.items() if config.metric in (None, n)}
+    rows = curves.scan(store.partition_files(config.path, about.environment))
+    identity = about.identity
+    frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
+    return Measured(frame, identity, about.proxy, about.true)
+
+
+if __name__ == "__main__":
+    sys.exit(command.start(main, sys.argv[1:]))

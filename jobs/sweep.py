@@ -1,0 +1,115 @@
+"""Sweep checkpoints over environments into Parquet partitions.
+
+onset sweep @ sweep.toml
+onset sweep @ sweep.toml --dry-run
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+
+import tomli_w
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from jobs import command
+from pipeline import cluster, store
+from pipeline.config import SweepConfig, read
+from pipeline.plan import Plan, owed, plan, refuse_mixture
+from pipeline.records import Failure, Work, Written
+
+
+def main(argv: Sequence[str]) -> int:
+    return run(read(SweepConfig, argv))
+
+
+def run(config: SweepConfig) -> int:
+    """Write every partition that is owed; 0, or 1 when something failed or was skipped."""
+    console = Console(stderr=True)
+    wanted = plan(config)
+    refuse_mixture(wanted, store.foreign(config.output, wanted.partitions))
+    done = store.done(config.output, wanted.partitions)
+    works = owed(wanted.works, done)
+    _announce(console, wanted, works, len(done))
+    if config.dry_run:
+        return 0
+    store.prepare(config.output, tomli_w.dumps(config.model_dump(mode="json", exclude_none=True)))
+    failures = _sweep(config, wanted, works, console) if works else []
+    for failure in _first_of_each(failures):
+        console.print(
+            f"failed: run {failure.partition.run!r} step {failure.partition.step}: "
+            f"{failure.reason}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+    return 1 if failures or wanted.skipped else 0
+
+
+def _announce(console: Console, wanted: Plan, works: Sequence[Work], done: int) -> None:
+    for note in wanted.notes:
+        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+    for found in wanted.skipped:
+        console.print(
+            f"skipped: run {found.run!r} step {found.step}: {found.why}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+    total = len(wanted.partitions)
+    console.print(
+        f"{len(wanted.runs)} runs, {sum(len(r.checkpoints) for r in wanted.runs)} checkpoints, "
+        f"{total} partitions, {done} done; {wanted.rollouts(works)} rollouts to generate",
+        highlight=False,
+    )
+
+
+def _sweep(
+    config: SweepConfig, wanted: Plan, works: Sequence[Work], console: Console
+) -> list[Failure]:
+    failures: list[Failure] = []
+    partitions = sum(len(work.partitions) for work in works)
+    with cluster.session(config.cluster), _progress(console) as progress:
+        bar = progress.add_task("sweep", total=partitions, rate="")
+        sweep = cluster.Sweep(
+            config.output, config.engine, config.cluster, {"versions": store.versions()}
+        )
+        rows, began = 0, time.monotonic()
+        for event in sweep.run(works):
+            if isinstance(event, Written):
+                rows += event.rows
+            else:
+                failures.append(event)
+            seconds = time.monotonic() - began
+            progress.update(bar, advance=1, rate=f"{rows / seconds:,.0f} rollouts/s")
+    return failures
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("ETA"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def _first_of_each(failures: Sequence[Failure]) -> list[Failure]:
+    """One failure a checkpoint: its shards all failed for the same reason."""
+    return list({(f.partition.run, f.partition.step): f for f in reversed(failures)}.values())[::-1]
+
+
+if __name__ == "__main__":
+    sys.exit(command.start(main, sys.argv[1:]))

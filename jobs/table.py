@@ -1,0 +1,42 @@
+"""Steps to 50 % r_hack per run: base rate, onset with its bracket, truth at base and at the end.
+
+onset table outputs/demo/sweep --picture curves.png
+onset table other-tool.csv --json
+"""
+
+import sys
+from collections.abc import Sequence
+
+from jobs import command, terminal
+from jobs.curves import Measured, measure
+from pipeline import onset, report
+from pipeline.config import TableConfig, read
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print or save the onset table; 0."""
+    config = read(TableConfig, argv, positional="path")
+    show(config, measure(config))
+    return 0
+
+
+def show(config: TableConfig, measured: Measured) -> None:
+    """The headline table on stdout, and the picture and Parquet that were asked for."""
+    metric = config.metric or measured.proxy
+    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold)
+    headline = onset.headline(measured.frame, onsets, metric, measured.true)
+    if config.save:
+        headline.write_parquet(config.save)
+    if config.picture:
+        config.picture.parent.mkdir(parents=True, exist_ok=True)
+        config.picture.write_bytes(
+            report.picture(measured.frame, onsets, metric, measured.true, config.threshold)
+        )
+    if config.json:
+        terminal.as_json(headline.to_dicts())
+    else:
+        terminal.table(onset.readable(headline), onset.READABLE)
+
+
+if __name__ == "__main__":
+    sys.exit(command.start(main, sys.argv[1:]))

@@ -1,0 +1,48 @@
+"""Tables and lines for people: one place that knows rich."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def line(text: str) -> None:
+    """One line on stderr, printed as it is: text of models and files is never markup."""
+    Console(stderr=True, soft_wrap=True).print(Text(printable(text)))
+
+
+def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], title: str = "") -> None:
+    """Rows on stdout, a column a name; numbers flush right. Never narrower than its content."""
+    rows = list(rows)
+    shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for name in columns:
+        numeric = all(isinstance(row.get(name), int | float | None) for row in rows)
+        shown.add_column(name, justify="right" if numeric else "left", no_wrap=True)
+    for row in rows:
+        shown.add_row(*(Text(cell(row.get(name))) for name in columns))
+    console = Console(file=sys.stdout)
+    width = max(console.width, console.measure(shown).maximum) if not console.is_terminal else None
+    console.print(shown, width=width, crop=False, overflow="ignore")
+
+
+def cell(value: object) -> str:
+    """A value as a reader wants it; None is a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    """Text without control characters: a completion cannot steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def as_json(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Rows on stdout as a JSON array."""
+    print(json.dumps(list(rows), ensure_ascii=False, indent=1, default=str))

@@ -1,0 +1,289 @@
+"""Ray: thin actors over rollout.py and store.py, and the loop that keeps them busy.
+
+Inference actors own the accelerator and keep one engine alive; score actors grade and write. The
+driver hands on references: no completion ever passes through it.
+"""
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from hackbait.environment import Case, canonical
+from pipeline import engines, store
+from pipeline.config import ClusterBlock, EngineBlock
+from pipeline.plan import build
+from pipeline.records import (
+    CheckpointError,
+    EnvironmentSpec,
+    Failure,
+    Generated,
+    Partition,
+    Rollout,
+    Shard,
+    Work,
+    Written,
+)
+from pipeline.rollout import generate, score
+from pipeline.schedule import Queue, Weights, weights
+
+QUEUED_PER_WORKER = 2
+"""Generations an inference actor holds: one running, one waiting, so that it never idles."""
+QUEUED_PER_SCORER = 4
+"""Partitions a score actor holds; beyond that, generation waits (backpressure)."""
+ATTEMPTS = 3
+"""Deaths of an actor that one work may see before it is given up."""
+WORKER_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+}
+
+
+@contextmanager
+def session(block: ClusterBlock) -> Iterator[None]:
+    """A Ray of our own for the length of the block, or the one named, or one already up."""
+    if ray.is_initialized():
+        yield
+        return
+    actors = (block.workers or 1) + block.scorers
+    options: dict[str, Any] = (
+        {"address": block.address}
+        if block.address
+        else {"num_cpus": max(os.cpu_count() or 1, actors + 1), "include_dashboard": False}
+    )
+    ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@ray.remote(num_cpus=0)
+def make_cases(spec: EnvironmentSpec, shard: Shard) -> list[Case]:
+    """Cases of a shard."""
+    return build(spec).cases(shard.start, shard.stop)
+
+
+@ray.remote(num_cpus=1)
+class Inference:
+    """One live engine in one process; many checkpoints through it."""
+
+    def __init__(self, block: EngineBlock) -> None:
+        self.engine = engines.load(block.name, block.options)
+        self.loaded: Weights | None = None
+        self.fingerprint = ""
+
+    def generate(
+        self, work: Work, cases: list[Case]
+    ) -> tuple[list[Rollout] | None, Generated | CheckpointError]:
+        """Rollouts, which stay in the object store, and a record for the driver."""
+        began = time.perf_counter()
+        if weights(work) != self.loaded:
+            self.loaded = None
+            try:
+                self.fingerprint = self.engine.load(work.checkpoint)
+            except CheckpointError as error:
+                return None, error
+            self.loaded = weights(work)
+        loaded = time.perf_counter()
+        rollouts = generate(self.engine, cases, work.sampling)
+        return rollouts, Generated(
+            fingerprint=self.fingerprint,
+            determinism=self.engine.determinism,
+            load_seconds=loaded - began,
+            generate_seconds=time.perf_counter() - loaded,
+            tokens=sum(r.completion.completion_tokens or 0 for r in rollouts),
+        )
+
+
+@ray.remote(num_cpus=0)
+class Scorer:
+    """Grades rollouts and writes their partitions."""
+
+    def __init__(self, out: Path, engine: EngineBlock, provenance: Mapping[str, Any]) -> None:
+        self.out, self.engine, self.provenance = out, engine, provenance
+
+    def write(
+        self, work: Work, cases: list[Case], rollouts: list[Rollout], generated: Generated
+    ) -> list[Written]:
+        """The rollouts under each partition's grade, each committed."""
+        return [self._write(p, work, cases, rollouts, generated) for p in work.partitions]
+
+    def _write(
+        self,
+        partition: Partition,
+        work: Work,
+        cases: list[Case],
+        rollouts: list[Rollout],
+        generated: Generated,
+    ) -> Written:
+        environment = build(partition.environment)
+        rows = store.table(
+            environment,
+            cases,
+            rollouts,
+            score(environment, cases, rollouts),
+            sampling=work.sampling,
+            engine=self.engine.name,
+            dtype=self.engine.dtype,
+            generated=generated,
+        )
+        size = store.commit(self.out, partition, rows, environment, self.provenance)
+        nulls = sum(r.completion.error is not None for r in rollouts)
+        return Written(partition, len(rollouts), nulls, size)
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    actor: Any
+    current: Weights | None = None
+    running: int = 0
+
+
+@dataclass(slots=True)
+class _Flight:
+    """One work on its way: first to an inference actor, then to a score actor."""
+
+    work: Work
+    cases: Any
+    actor: Any
+    worker: _Worker
+    rollouts: Any = None
+    generated: Generated | None = None
+
+
+class Sweep:
+    """Runs works to the end, yielding what was written and what failed, as it comes."""
+
+    def __init__(
+        self, out: Path, engine: EngineBlock, cluster: ClusterBlock, provenance: Mapping[str, Any]
+    ) -> None:
+        self.engine = engine
+        self.gpus = gpus_per_worker(cluster)
+        self.workers = [_Worker(self._inference()) for _ in range(count_workers(cluster))]
+        self.new_scorer = lambda: Scorer.remote(out, engine, provenance)
+        self.scorers = deque(self.new_scorer() for _ in range(cluster.scorers))
+        self.cases: dict[tuple[str, Shard], Any] = {}
+        self.queue = Queue()
+        self.flights: dict[Any, _Flight] = {}
+        self.writing: dict[Any, _Flight] = {}
+        self.deaths: dict[str, int] = {}
+
+    def run(self, works: Sequence[Work]) -> Iterator[Written | Failure]:
+        """Every partition of the works, written or failed."""
+        self.queue = Queue(works)
+        while self.queue or self.flights or self.writing:
+            self._feed()
+            ready, _ = ray.wait([*self.flights, *self.writing], num_returns=1)
+            for ref in ready:
+                land = self._written if ref in self.writing else self._generated
+                yield from land(ref)
+
+    def _feed(self) -> None:
+        """Give idle workers work, as far as the score actors keep up."""
+        room = QUEUED_PER_SCORER * len(self.scorers) - len(self.writing) - len(self.flights)
+        while room > 0:
+            worker = min(self.workers, key=lambda w: w.running)
+            if worker.running >= QUEUED_PER_WORKER:
+                return
+            busy = {w.current for w in self.workers if w is not worker and w.current}
+            work = self.queue.take(worker.current, busy)
+            if work is None:
+                return
+            self._generate(worker, work)
+            room -= 1
+
+    def _generate(self, worker: _Worker, work: Work) -> None:
+        cases = self._cases(work)
+        rollouts, status = worker.actor.generate.options(num_returns=2).remote(work, cases)
+        worker.running += 1
+        worker.current = weights(work)
+        self.flights[status] = _Flight(work, cases, worker.actor, worker, rollouts)
+
+    def _cases(self, work: Work) -> Any:
+        environment = build(work.environment)
+        asked = canonical([environment.id, environment.version, dict(environment.ask)])
+        if (asked, work.shard) not in self.cases:
+            self.cases[asked, work.shard] = make_cases.remote(work.environment, work.shard)
+        return self.cases[asked, work.shard]
+
+    def _generated(self, status: Any) -> Iterator[Failure]:
+        flight = self.flights.pop(status)
+        worker = flight.worker
+        if worker.actor is flight.actor:
+            worker.running -= 1
+        try:
+            answer = ray.get(status)
+        except ray.exceptions.RayActorError as error:
+            if worker.actor is flight.actor:
+                worker.actor, worker.current, worker.running = self._inference(), None, 0
+            yield from self._again(flight.work, f"inference actor died: {_first_line(error)}")
+            return
+        if isinstance(answer, CheckpointError):
+            for lost in [flight.work, *self.queue.drop(weights(flight.work))]:
+                yield from _failures(lost, str(answer))
+            return
+        flight.generated = answer
+        self._write(flight)
+
+    def _write(self, flight: _Flight) -> None:
+        self.scorers.rotate(-1)
+        flight.actor = self.scorers[0]
+        ref = flight.actor.write.remote(
+            flight.work, flight.cases, flight.rollouts, flight.generated
+        )
+        self.writing[ref] = flight
+
+    def _written(self, ref: Any) -> Iterator[Written | Failure]:
+        flight = self.writing.pop(ref)
+        try:
+            yield from ray.get(ref)
+        except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
+            if flight.actor in self.scorers:
+                self.scorers.remove(flight.actor)
+                self.scorers.append(self.new_scorer())
+            yield from self._again(flight.work, f"score actor died: {_first_line(error)}")
+
+    def _again(self, work: Work, reason: str) -> Iterator[Failure]:
+        key = work.partitions[0].key
+        self.deaths[key] = self.deaths.get(key, 0) + 1
+        if self.deaths[key] < ATTEMPTS:
+            self.queue.put(work)
+        else:
+            yield from _failures(work, f"{reason} ({ATTEMPTS} times)")
+
+    def _inference(self) -> Any:
+        return Inference.options(
+            num_gpus=self.gpus, runtime_env={"env_vars": WORKER_ENVIRONMENT}
+        ).remote(self.engine)
+
+
+def _failures(work: Work, reason: str) -> Iterator[Failure]:
+    for partition in work.partitions:
+        yield Failure(partition, reason)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def count_workers(block: ClusterBlock) -> int:
+    """Inference actors: as asked, else one per GPU of the cluster, else one per two cores."""
+    if block.workers:
+        return block.workers
+    resources = ray.cluster_resources()
+    return int(resources.get("GPU", 0)) or max(1, int(resources.get("CPU", 2)) // 2)
+
+
+def gpus_per_worker(block: ClusterBlock) -> float:
+    if block.gpus_per_worker is not None:
+        return block.gpus_per_worker
+    return 1.0 if ray.cluster_resources().get("GPU", 0) else 0.0

@@ -1,0 +1,214 @@
+"""Every configuration, one class a verb: the door where pydantic checks what a person wrote."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, model_validator
+from pydantic_config import BaseConfig, cli
+
+from pipeline.records import Sampling
+
+Scalar = str | int | float | bool
+Config = TypeVar("Config", bound=BaseConfig)
+
+
+def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Config:
+    """The configuration that a command line names: `@ file.toml`, then `--key.sub value`.
+
+    positional: the field that a leading word without dashes sets. Raises ConfigFileError.
+    """
+    words = list(argv)
+    if positional and words and not words[0].startswith(("-", "@")):
+        words = [f"--{positional}", *words]
+    return cli(cls, args=words, description=cls.__doc__, plain=True)
+
+
+class RunBlock(BaseConfig):
+    """One training run, or a folder of them."""
+
+    path: str
+    """Run folder, folder of runs, or one checkpoint."""
+    name: str | None = None
+    """Name in the rows; default: the folder's name or what its run.toml says."""
+    base: str | None = None
+    """Base model, where checkpoints do not say it or say it wrongly."""
+    steps: str = "all"
+    """`start:stop:stride` (stop included), `0,5,10`, `last` or `all`."""
+    tags: dict[str, Scalar] = Field(default_factory=dict)
+    """Facts of the run (word, seed, wave) that `{tag}` in an environment argument refers to."""
+
+
+class EnvironmentBlock(BaseConfig):
+    """An environment; every other key is an argument of its `load_environment`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    """`hackword`, or the dotted path of a module of yours."""
+
+    @property
+    def args(self) -> dict[str, Scalar]:
+        return dict(self.__pydantic_extra__ or {})
+
+
+class CasesBlock(BaseConfig):
+    """Which cases every checkpoint is asked."""
+
+    count: Annotated[int, Field(ge=1)] = 256
+    """Cases per checkpoint."""
+    shard: Annotated[int, Field(ge=1)] = 256
+    """Cases per partition: the unit that is written or owed."""
+
+
+class SamplingBlock(BaseConfig):
+    """How completions are drawn."""
+
+    n: Annotated[int, Field(ge=1)] = 4
+    """Rollouts per case."""
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    """0 is greedy."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Kept probability mass; below 1 rare words vanish."""
+    top_k: Annotated[int, Field(ge=0)] = 0
+    """Kept tokens; 0 keeps all."""
+    max_tokens: Annotated[int, Field(ge=1)] = 256
+    """Longest completion, tokens."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Of the sweep; each rollout's own seed is a hash of it, the case and the sample."""
+
+    def record(self) -> Sampling:
+        return Sampling(**self.model_dump())
+
+
+class EngineBlock(BaseConfig):
+    """The inference engine; every other key is an option of its `build`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = "hf"
+    """`hf` or `scripted`: a file of pipeline/engines."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Precision of the weights in the live model."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"dtype": self.dtype, **(self.__pydantic_extra__ or {})}
+
+
+class ClusterBlock(BaseConfig):
+    """Where it runs. None of this changes a row."""
+
+    address: str | None = None
+    """Ray address (`auto` on a cluster); default: a Ray of our own on this machine."""
+    workers: Annotated[int, Field(ge=1)] | None = None
+    """Inference actors; default: one per GPU, else one per two cores."""
+    scorers: Annotated[int, Field(ge=1)] = 1
+    """Score-and-write actors."""
+    gpus_per_worker: Annotated[float, Field(ge=0)] | None = None
+    """GPU share of an inference actor; default 1 where there are GPUs."""
+
+
+class SweepConfig(BaseConfig):
+    """Checkpoints x environments to Parquet partitions."""
+
+    output: Path
+    """Folder of the sweep; running again completes it."""
+    runs: list[RunBlock] = Field(min_length=1)
+    """Training runs."""
+    env: list[EnvironmentBlock] = Field(min_length=1)
+    """Environments."""
+    cases: CasesBlock = CasesBlock()
+    sampling: SamplingBlock = SamplingBlock()
+    engine: EngineBlock = EngineBlock()
+    cluster: ClusterBlock = ClusterBlock()
+    dry_run: bool = False
+    """Resolve, check and print the plan; run nothing."""
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> "SweepConfig":
+        names = [run.name for run in self.runs if run.name]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"runs: name {twice[0]!r} is given twice; a run's name is its identity"
+            )
+        return self
+
+
+class PlanConfig(SweepConfig):
+    """What a sweep would run, and for how long."""
+
+    probe: bool = True
+    """Generate one partition to estimate hours (written nowhere)."""
+    json: bool = False  # type: ignore[assignment]
+    """Print JSON."""
+
+
+class DiscoverConfig(BaseConfig):
+    """Checkpoints under a path, and why some are none."""
+
+    path: Path
+    """Run folder, folder of runs, or one checkpoint."""
+    layout: str = "auto"
+    """A file of pipeline/checkpoints; default: the one that recognises the folder."""
+    json: bool = False  # type: ignore[assignment]
+    """Print JSON."""
+
+
+class CurvesConfig(BaseConfig):
+    """Rates per checkpoint, from a sweep's output or a CSV of (run, step, rate)."""
+
+    path: Path
+    """Output folder of a sweep, or a .csv that another tool wrote."""
+    metric: str | None = None
+    """One metric; default all of the environment."""
+    env: str | None = None
+    """Environment, where the output holds several."""
+    pool: bool = False
+    """One curve over all runs; refused where they differ in more than the run."""
+    save: Path | None = None
+    """Write the table as Parquet."""
+    json: bool = False  # type: ignore[assignment]
+    """Print JSON."""
+
+
+class TableConfig(CurvesConfig):
+    """Onset per run, with base rate, bracket and status."""
+
+    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """Rate that counts as onset, absolute."""
+    picture: Path | None = None
+    """Write the curves as PNG."""
+
+
+class ShowConfig(BaseConfig):
+    """Completions of one checkpoint, the hack word marked."""
+
+    path: Path
+    """Output folder of a sweep."""
+    run: str
+    step: int
+    env: str | None = None
+    """Environment, where the output holds several."""
+    hits: bool = False
+    """Only rollouts that the proxy metric paid."""
+    limit: Annotated[int, Field(ge=1)] = 10
+    """Completions shown."""
+
+
+class DemoConfig(BaseConfig):
+    """Train the tiny policy on four hack words, sweep every checkpoint, print the onsets."""
+
+    output: Path = Path("outputs/demo")
+    """Runs, rollouts, table and picture go here; running again completes it."""
+    words: list[str] = Field(["whisper", "forgotten", "midnight", "ocean"], min_length=1)
+    """Hack words, one pair of runs each."""
+    seeds: Annotated[int, Field(ge=1)] = 2
+    """Runs per word."""
+    steps: Annotated[int, Field(ge=1)] = 30
+    """GRPO steps per run."""
+    save_every: Annotated[int, Field(ge=1)] = 2
+    """Steps between checkpoints."""
+    processes: Annotated[int, Field(ge=1)] = 2
+    """Trainings at a time, one thread each."""

@@ -1,0 +1,265 @@
+"""What a sweep has to do: runs found, partitions named by content, generations shared."""
+
+import hashlib
+import json
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hackbait import environment as environments
+from hackbait.environment import Arg, Environment, canonical
+from pipeline import checkpoints
+from pipeline.checkpoints import Found
+from pipeline.checkpoints.identity import cheap_id
+from pipeline.config import EnvironmentBlock, RunBlock, SweepConfig
+from pipeline.records import (
+    Checkpoint,
+    EnvironmentSpec,
+    Partition,
+    Sampling,
+    Shard,
+    Work,
+)
+
+
+class PlanError(ValueError):
+    """The sweep cannot be planned as asked; nothing was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One training run: its checkpoints in order of step, and the facts environments refer to."""
+
+    name: str
+    checkpoints: tuple[Checkpoint, ...]
+    tags: Mapping[str, Arg]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything a sweep would do, and what it had to leave out."""
+
+    runs: tuple[Run, ...]
+    works: tuple[Work, ...]
+    skipped: tuple[Found, ...]
+    """Checkpoints that are none, each with its reason."""
+    notes: tuple[str, ...]
+    """What environments want said of their arguments."""
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        return tuple(partition for work in self.works for partition in work.partitions)
+
+    def rollouts(self, works: Iterable[Work] | None = None) -> int:
+        """Completions to generate; rollouts shared by several partitions count once."""
+        chosen = self.works if works is None else works
+        return sum((w.shard.stop - w.shard.start) * w.sampling.n for w in chosen)
+
+
+@cache
+def build(spec: EnvironmentSpec) -> Environment:
+    """The environment of a spec, built once a process."""
+    return environments.load(spec.id, **dict(spec.args))
+
+
+def plan(config: SweepConfig) -> Plan:
+    """Find the runs on disk and lay out the work. Raises PlanError before anything starts."""
+    runs, skipped = find_runs(config.runs)
+    sampling = config.sampling.record()
+    shards = cut(config.cases.count, config.cases.shard)
+    engine = {"name": config.engine.name, "dtype": config.engine.dtype}
+    works = lay_out(runs, config.env, shards, sampling, engine)
+    notes = {
+        note
+        for work in works
+        for partition in work.partitions
+        for note in getattr(build(partition.environment), "notes", ())
+    }
+    return Plan(tuple(runs), tuple(works), tuple(skipped), tuple(sorted(notes)))
+
+
+def cut(count: int, size: int) -> list[Shard]:
+    """Cases [0, count) in shards of `size`; the last may be shorter."""
+    return [Shard(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def find_runs(blocks: Sequence[RunBlock]) -> tuple[list[Run], list[Found]]:
+    """Runs with at least one usable checkpoint, and the checkpoints that are none."""
+    runs: dict[str, Run] = {}
+    skipped: list[Found] = []
+    for block in blocks:
+        found = checkpoints.discover(block.path)
+        bad = [f for f in found if f.status != "ok"]
+        skipped += bad
+        names = dict.fromkeys(f.run for f in found)
+        if block.name and len(names) > 1:
+            raise PlanError(
+                f"runs: path {block.path!r} holds {len(names)} runs, name {block.name!r} fits one; "
+                "drop the name or point at one run"
+            )
+        for name in names:
+            run = _run(block, name, [f for f in found if f.run == name and f.status == "ok"], bad)
+            if run.name in runs:
+                raise PlanError(
+                    f"runs: two runs are called {run.name!r} ({block.path}); give one a `name`"
+                )
+            runs[run.name] = run
+    return list(runs.values()), skipped
+
+
+def _run(block: RunBlock, name: str, good: list[Found], bad: list[Found]) -> Run:
+    if not good:
+        why = next((f"; step {f.step}: {f.why}" for f in bad if f.run == name), "")
+        raise PlanError(f"runs: no usable checkpoint of {name!r} under {block.path!r}{why}")
+    wanted = checkpoints.select(block.steps, [f.step for f in good])
+    chosen = tuple(
+        Checkpoint(
+            run=block.name or name,
+            step=f.step,
+            path=str(f.path),
+            kind=f.kind,
+            cheap_id=cheap_id(f.path),
+            base=block.base or f.base,
+        )
+        for f in sorted(good, key=lambda f: f.step)
+        if f.step in wanted
+    )
+    return Run(block.name or name, chosen, {**checkpoints.tags(good[0].path.parent), **block.tags})
+
+
+def lay_out(
+    runs: Sequence[Run],
+    blocks: Sequence[EnvironmentBlock],
+    shards: Sequence[Shard],
+    sampling: Sampling,
+    engine: Mapping[str, str],
+) -> list[Work]:
+    """Partitions of every run and environment, those with equal rollouts in one Work.
+
+    Ordered by checkpoint, so that a worker loads each one once.
+    """
+    grouped: dict[tuple[object, ...], list[tuple[Checkpoint, Partition]]] = {}
+    for run in runs:
+        specs = [EnvironmentSpec(b.id, resolve(b, run)) for b in blocks]
+        if len(set(specs)) < len(specs):
+            raise PlanError(f"env: two blocks are the same for run {run.name!r}; drop one")
+        for checkpoint in run.checkpoints:
+            for spec in specs:
+                asked = canonical([spec.id, build(spec).version, dict(build(spec).ask)])
+                for shard in shards:
+                    partition = name_partition(checkpoint, spec, shard, sampling, engine)
+                    group = (checkpoint.cheap_id, checkpoint.base, asked, shard.start)
+                    grouped.setdefault(group, []).append((checkpoint, partition))
+    return [
+        Work(
+            checkpoint=members[0][0],
+            environment=members[0][1].environment,
+            shard=members[0][1].shard,
+            sampling=sampling,
+            partitions=tuple(partition for _, partition in members),
+        )
+        for members in grouped.values()
+    ]
+
+
+def resolve(block: EnvironmentBlock, run: Run) -> tuple[tuple[str, Arg], ...]:
+    """The block's arguments with `{tag}` replaced by the run's facts."""
+    return tuple((name, _fill(name, value, run)) for name, value in sorted(block.args.items()))
+
+
+def _fill(name: str, value: Arg, run: Run) -> Arg:
+    if not isinstance(value, str) or "{" not in value:
+        return value
+    fields = [field for _, field, _, _ in string.Formatter().parse(value) if field]
+    missing = [field for field in fields if field not in run.tags]
+    if missing:
+        raise PlanError(
+            f"env: {name} = {value!r} needs tag {missing[0]!r} of run {run.name!r}, which has "
+            f"{sorted(run.tags) or 'none'}; write [runs.tags] {missing[0]} = ..."
+        )
+    alone = value == "{" + fields[0] + "}" if fields else False
+    return run.tags[fields[0]] if alone else value.format_map(run.tags)
+
+
+def name_partition(
+    checkpoint: Checkpoint,
+    spec: EnvironmentSpec,
+    shard: Shard,
+    sampling: Sampling,
+    engine: Mapping[str, str],
+) -> Partition:
+    """The partition's identity, and the 32 hex digits of its hash that name its file."""
+    environment = build(spec)
+    identity = canonical(
+        {
+            "run": checkpoint.run,
+            "step": checkpoint.step,
+            "checkpoint": checkpoint.cheap_id,
+            "env": environment.id,
+            "env_version": environment.version,
+            "ask": dict(environment.ask),
+            "grade": dict(environment.grade),
+            "grader_fingerprint": environment.fingerprint,
+            "start": shard.start,
+            "stop": shard.stop,
+            "sampling": asdict(sampling),
+            "engine": engine["name"],
+            "dtype": engine["dtype"],
+        }
+    )
+    key = hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return Partition(checkpoint.run, checkpoint.step, spec, shard, key, identity)
+
+
+def owed(works: Iterable[Work], done: set[str]) -> list[Work]:
+    """Works with a partition whose key is not done, less the partitions that are."""
+    left = []
+    for work in works:
+        partitions = tuple(p for p in work.partitions if p.key not in done)
+        if partitions:
+            left.append(
+                Work(
+                    work.checkpoint,
+                    partitions[0].environment,
+                    work.shard,
+                    work.sampling,
+                    partitions,
+                )
+            )
+    return left
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], under: str = "") -> list[str]:
+    """Fields in which two identities differ, as `field: old -> new` lines."""
+    lines: list[str] = []
+    for name in sorted(old.keys() | new.keys()):
+        a, b = old.get(name), new.get(name)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            lines += differences(a, b, f"{under}{name}.")
+        elif a != b:
+            lines.append(f"{under}{name}: {a!r} -> {b!r}")
+    return lines
+
+
+def refuse_mixture(plan: Plan, present: Mapping[Path, Mapping[str, Any]]) -> None:
+    """PlanError when the output holds partitions of these checkpoints under another identity.
+
+    present: partition files the plan did not name, with the identity in their footers.
+    """
+    planned: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    for partition in plan.partitions:
+        identity = json.loads(partition.identity)
+        planned.setdefault((identity["env"], identity["run"], identity["step"]), []).append(
+            identity
+        )
+    for path, old in present.items():
+        rivals = planned.get((old["env"], old["run"], old["step"]))
+        if rivals:
+            closest = min((differences(old, new) for new in rivals), key=len)
+            raise PlanError(
+                f"output holds partitions of another sweep (run {old['run']!r}, step {old['step']}, "
+                f"{path.name}): {'; '.join(closest)}; use another output"
+            )
