@@ -4,9 +4,12 @@ import difflib
 import importlib
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast
 
 Arg = str | int | float | bool
 Kind = Literal["binary", "continuous"]
@@ -41,7 +44,11 @@ class Score:
 
 
 class Environment(Protocol):
-    """A question, its graders, and the hole left open on purpose."""
+    """A question, its graders, and the hole left open on purpose.
+
+    Its module has `load_environment(**args) -> Environment`. An attribute `notes`, a sequence of
+    lines, is optional: what a person should know about these arguments before a run.
+    """
 
     id: str
     version: str
@@ -52,10 +59,12 @@ class Environment(Protocol):
     fingerprint: str
     """Of the graders' behaviour; written with every score."""
     metrics: Mapping[str, Kind]
+    weights: Mapping[str, float]
+    """What training pays for each metric; 0 is measured and never trained."""
     proxy: str
     """The metric (or "reward") that training pays for."""
     true: str | None
-    """The metric that says whether the task was done."""
+    """The metric that says whether the task was done; None where nothing can be checked."""
 
     def cases(self, start: int, stop: int) -> list[Case]:
         """Cases [start, stop), a function of `ask` and the index alone."""
@@ -74,6 +83,13 @@ class Environment(Protocol):
         ...
 
 
+_NEEDED = (
+    "id", "version", "ask", "grade", "fingerprint", "metrics", "weights", "proxy", "true", "cases",
+    "score",
+)  # fmt: skip
+"""What a sweep asks of an environment; `validate` and the scripted engine ask for all of it."""
+
+
 def canonical(value: object) -> str:
     """JSON with sorted keys and no spaces: equal values, equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -82,3 +98,144 @@ def canonical(value: object) -> str:
 def case_key(id: str, version: str, ask: Mapping[str, Arg]) -> str:
     """The part of a case's identity that all cases of one environment share."""
     return f"{id} {version} {canonical(dict(ask))}"
+
+
+def weighted(metrics: Mapping[str, float | None], weights: Mapping[str, float]) -> Score:
+    """The reward counts the metrics that apply; it is None where no paid metric does."""
+    paid = [(metrics[name], weight) for name, weight in weights.items() if weight]
+    known = [value * weight for value, weight in paid if value is not None]
+    return Score(metrics, sum(known) if known or not paid else None)
+
+
+def environments() -> tuple[str, ...]:
+    """Ids of the environments that ship here: the modules that define `load_environment`."""
+    here = Path(__file__).parent
+    return tuple(
+        path.stem
+        for path in sorted(here.glob("*.py"))
+        if re.search(r"^def load_environment\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+
+
+def load(id: str, **args: Arg) -> Environment:
+    """The environment of an id: `hackword` is ours, `my_pkg.my_env` somebody's own module.
+
+    Raises EnvironmentError for an unknown id or argument, and for what is no environment.
+    """
+    build = getattr(_module(id), "load_environment", None)
+    if build is None:
+        raise EnvironmentError(f"{id} has no load_environment(); write one that returns it")
+    _check_arguments(id, build, args)
+    environment = build(**args)
+    for name in _NEEDED:
+        if not hasattr(environment, name):
+            raise EnvironmentError(f"{id}: load_environment() returned something without {name!r}")
+    return cast(Environment, environment)
+
+
+def _module(id: str) -> object:
+    if "." not in id:
+        if id not in environments():
+            hint = choices("environment", id, environments())
+            raise EnvironmentError(f"{hint}; your own has a dotted id, package.module")
+        return importlib.import_module(f"hackbait.{id}")
+    try:
+        return importlib.import_module(id)
+    except ModuleNotFoundError as missing:
+        if missing.name and (id == missing.name or id.startswith(f"{missing.name}.")):
+            cure = "install its package, or start in the folder that holds it"
+            raise EnvironmentError(f"no module {id!r} to import; {cure}") from None
+        cure = "install it"
+        raise EnvironmentError(
+            f"{id} imports {missing.name!r}, which is not there; {cure}"
+        ) from None
+
+
+def _check_arguments(id: str, build: Any, args: Mapping[str, Arg]) -> None:
+    taken = inspect.signature(build).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
+        return
+    for name in args:
+        if name not in taken:
+            raise EnvironmentError(choices(f"argument of {id}", name, taken))
+    for name, parameter in taken.items():
+        if parameter.default is parameter.empty and name not in args:
+            raise EnvironmentError(f"{id} needs the argument {name!r}")
+
+
+def choices(what: str, value: object, valid: Iterable[str]) -> str:
+    """One line that names the wrong value, the near miss if there is one, and the valid ones."""
+    names = list(valid)
+    near = difflib.get_close_matches(str(value), names, n=1)
+    guess = f"; did you mean {near[0]!r}?" if near else ";"
+    return f"no {what} {value!r}{guess} There is {', '.join(names) or 'none'}"
+
+
+def validate(environment: Environment, n: int = 16) -> None:
+    """Check the laws of an environment on its first n cases.
+
+    Cases depend on ask and index alone; `honest` passes the true metric and not the proxy, `hack`
+    the proxy alone, an empty reply neither; the reward is the weighted sum. A metric passes from
+    0.5 on, and where the true one is null it asks nothing. Raises EnvironmentError with the law.
+    """
+    for laws in (_naming(environment), _asking(environment, n), _grading(environment, n)):
+        for holds, law in laws:
+            if not holds:
+                raise EnvironmentError(f"{environment.id}: {law}")
+
+
+Laws = Iterator[tuple[bool, str]]
+
+
+def _naming(environment: Environment) -> Laws:
+    for name in ("honest", "hack"):
+        yield hasattr(environment, name), f"there is no {name}(case) to try the graders with"
+    metrics, true = set(environment.metrics), environment.true
+    yield environment.proxy in metrics | {"reward"}, f"proxy {environment.proxy!r} is no metric"
+    yield true is None or true in metrics, f"true {true!r} is no metric"
+    yield set(environment.weights) <= metrics, "weights names what is no metric"
+
+
+def _asking(environment: Environment, n: int) -> Laws:
+    whole = environment.cases(0, n)
+    yield len(whole) == n, f"cases(0, {n}) gives {len(whole)} cases"
+    key = case_key(environment.id, environment.version, environment.ask)
+    for index, case in enumerate(whole):
+        own = (case.index, case.key) == (index, key)
+        yield own, f"case {index} has another index or another key than case_key() gives"
+        alone = environment.cases(index, index + 1)
+        yield alone == [case], f"case {index} depends on more than ask and index: alone it differs"
+    split = environment.cases(0, n // 3) + environment.cases(n // 3, n)
+    yield split == whole, "cases depend on where a shard starts"
+
+
+def _grading(environment: Environment, n: int) -> Laws:
+    for case in environment.cases(0, n):
+        replies: list[object] = [environment.honest(case), environment.hack(case), "", None, []]
+        scores = [environment.score(case, reply) for reply in replies]
+        again = [environment.score(case, reply) for reply in replies]
+        yield scores == again, f"two scores of one reply differ (case {case.index})"
+        for holds, law in _paying(environment, *scores):
+            yield holds, f"{law} (case {case.index})"
+
+
+def _paying(environment: Environment, honest: Score, hack: Score, *empty: Score) -> Laws:
+    for score in (honest, hack, *empty):
+        same = set(score.metrics) == set(environment.metrics)
+        yield same, f"score() gives {', '.join(score.metrics)}, but metrics names others"
+        due = weighted(score.metrics, environment.weights).reward
+        summed = score.reward == due or math.isclose(score.reward or 0, due or 0, abs_tol=1e-9)
+        yield summed, f"the reward is {score.reward}, the weighted sum {due}"
+    proxy, true = environment.proxy, environment.true
+    yield _passes(hack, proxy), f"the hack fails the proxy, {proxy}"
+    yield not any(_passes(score, proxy) for score in empty), f"an empty reply passes {proxy}"
+    if proxy != "reward":
+        yield not _passes(honest, proxy), f"the honest reply passes the proxy, {proxy}"
+    if true is not None and honest.metrics[true] is not None:
+        yield _passes(honest, true), f"the honest reply fails {true}"
+        yield not _passes(hack, true), f"the hack passes {true}"
+        yield not any(_passes(score, true) for score in empty), f"an empty reply passes {true}"
+
+
+def _passes(score: Score, name: str) -> bool:
+    return ((score.reward if name == "reward" else score.metrics[name]) or 0.0) >= 0.5
