@@ -1,0 +1,116 @@
+"""Intervals of a rate whose rollouts come in clusters; one cluster is one distinct prompt text.
+
+Wilson (1927) on the effective sample size with a t quantile: Korn & Graubard (1998), Franco,
+Little, Louis & Slud (2019, PMC6690503). The plain normal interval fails for few hundred rollouts
+(Bowyer et al. 2025, arXiv:2503.01747), the plain Wilson interval for clustered ones (Miller 2024,
+arXiv:2411.00640). The estimand is the rate over prompts, of which these are a sample.
+
+Everything here takes arrays with one entry a checkpoint; NaN means that there is no such number.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Sums over the prompts i of a checkpoint, k_i rollouts and x_i hits (sum of values) each."""
+
+    rollouts: Array
+    """N = sum k"""
+    hits: Array
+    """X = sum x"""
+    prompts: Array
+    """n, the prompts with k > 0"""
+    squares: Array
+    """Sum of the squared values of the rollouts; X when they are 0 or 1."""
+    spread: Array
+    """sum (x - p k)^2 with p = X / N"""
+    sizes: Array
+    """sum k^2"""
+    between: Array
+    """sum x^2 / k"""
+
+    @property
+    def rate(self) -> Array:
+        """p = X / N"""
+        return _ratio(self.hits, self.rollouts)
+
+    @property
+    def variance(self) -> Array:
+        """v = n/(n-1) sum (x - p k)^2 / N^2, the cluster variance of p; NaN for one prompt."""
+        return _ratio(self.prompts * self.spread, (self.prompts - 1) * self.rollouts**2)
+
+
+def pooled_icc(tally: Tally, curve: NDArray[np.int64]) -> Array:
+    """ANOVA intraclass correlation in [0, 1], pooled over the checkpoints of each curve.
+
+    `curve` numbers the curve of each checkpoint. Only checkpoints with .05 < rate < .95 and two
+    prompts tell anything; a curve without one, or with one rollout a prompt, has NaN.
+    """
+    p, big_n, n = tally.rate, tally.rollouts, tally.prompts
+    inside = (p > 0.05) & (p < 0.95) & (n > 1)
+
+    def total(term: Array) -> Array:
+        sums = np.bincount(curve, weights=np.where(inside, term, 0.0))
+        return np.asarray(sums, dtype=np.float64)[curve]
+
+    between = _ratio(total(tally.between - p * tally.hits), total(n - 1))
+    within = _ratio(total(tally.hits - tally.between), total(big_n - n))
+    k = _ratio(total(big_n - _ratio(tally.sizes, big_n)), total(n - 1))
+    return np.clip(_ratio(between - within, between + (k - 1) * within), 0.0, 1.0)
+
+
+def effective(tally: Tally, icc: Array) -> Array:
+    """n_eff: how many independent rollouts tell as much about the rate as these.
+
+    N / deff with deff = max(1, v / (p(1-p)/N)). Where prompts do not differ (as at rate 0 or 1) v
+    tells nothing: N / (1 + (k-1) icc) there, k = sum k^2 / N (Kish), and n where icc is NaN.
+    """
+    rollouts = tally.rollouts
+    simple = _ratio(_ratio(tally.squares, rollouts) - tally.rate**2, rollouts)
+    deff = np.fmax(1.0, _ratio(tally.variance, simple))
+    modelled = _ratio(rollouts, 1 + (_ratio(tally.sizes, rollouts) - 1) * icc)
+    flat = np.where(np.isnan(icc), tally.prompts, modelled)
+    return np.where(rollouts > 0, np.where(tally.spread > 0, rollouts / deff, flat), np.nan)
+
+
+def quantile(prompts: Array, level: float = 0.95) -> Array:
+    """t_{n-1, (1+level)/2}; NaN for fewer than two prompts."""
+    df = np.where(prompts > 1, prompts - 1, np.nan)
+    return np.asarray(stdtrit(df, (1 + level) / 2), dtype=np.float64)
+
+
+def wilson(rate: Array, n_eff: Array, q: Array) -> tuple[Array, Array]:
+    """Wilson's score interval of a rate over n_eff rollouts, q the quantile; within [0, 1]."""
+    centre = rate + q**2 / (2 * n_eff)
+    half = q * np.sqrt(rate * (1 - rate) / n_eff + q**2 / (4 * n_eff**2))
+    scale = 1 + q**2 / n_eff
+    return (
+        np.clip((centre - half) / scale, 0.0, rate),
+        np.clip((centre + half) / scale, rate, 1.0),
+    )
+
+
+def binary_interval(tally: Tally, n_eff: Array) -> tuple[Array, Array]:
+    """95 % Wilson on n_eff; [0, 1], which is its limit, where there is but one prompt."""
+    low, high = wilson(tally.rate, n_eff, quantile(tally.prompts))
+    alone = tally.prompts == 1
+    return np.where(alone, 0.0, low), np.where(alone, 1.0, high)
+
+
+def mean_interval(tally: Tally) -> tuple[Array, Array]:
+    """95 % clustered t interval of a mean; NaN where prompts do not differ or there is one."""
+    half = quantile(tally.prompts) * np.sqrt(tally.variance)
+    half = np.where(tally.spread > 0, half, np.nan)
+    return tally.rate - half, tally.rate + half
+
+
+def _ratio(over: Array, under: Array) -> Array:
+    """over / under where under is positive, else NaN."""
+    return np.divide(over, under, out=np.full_like(over, np.nan), where=under > 0)

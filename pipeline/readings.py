@@ -1,0 +1,95 @@
+"""Rates that another tool measured, read from its CSV."""
+
+import csv
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+REQUIRED = ("run", "step", "rate")
+
+
+class ReadingError(ValueError):
+    """A CSV cannot be taken as rates; one line with the file, its line, the value and the cure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The rate of one run at one step."""
+
+    run: str
+    step: int
+    rate: float
+    n: int | None
+    """Rollouts behind the rate; None when the file does not say."""
+    hits: float | None
+
+
+def read(path: Path) -> list[Reading]:
+    """Readings in the order of the file; rows without a rate are left out.
+
+    Columns run, step, rate, and n and hits where the file has them; others are not looked at.
+    ReadingError when nothing, or anything but that, is there.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            found = list(_readings(path, csv.DictReader(file, skipinitialspace=True)))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ReadingError(f"{path}: not a CSV that can be read ({error})") from error
+    if not found:
+        raise ReadingError(f"{path}: no row with a rate; nothing to measure")
+    return found
+
+
+def _readings(path: Path, rows: "csv.DictReader[str]") -> Iterator[Reading]:
+    names = [name.strip() for name in rows.fieldnames or ()]
+    rows.fieldnames = names
+    for name in REQUIRED:
+        if name not in names:
+            raise ReadingError(f"{path}: no column {name!r}; it has {', '.join(names) or 'none'}")
+    seen: set[tuple[str, int]] = set()
+    for row in rows:
+        where = f"{path}, line {rows.line_num}"
+        if None in row:
+            raise ReadingError(f"{where}: more cells than the header has; quote cells with commas")
+        cells = {name: (cell or "").strip() for name, cell in row.items()}
+        if not cells["rate"]:
+            continue
+        reading = _reading(where, cells)
+        if (reading.run, reading.step) in seen:
+            raise ReadingError(
+                f"{where}: run {reading.run!r} has step {reading.step} twice; keep one row of it"
+            )
+        seen.add((reading.run, reading.step))
+        yield reading
+
+
+def _reading(where: str, cells: Mapping[str, str]) -> Reading:
+    where = f"{where}, run {cells['run']!r}, step {cells['step']!r}"
+    if not cells["run"]:
+        raise ReadingError(f"{where}: run is empty; every row needs the name of its run")
+    step, rate = _number(where, cells, "step"), _number(where, cells, "rate")
+    n, hits = (_number(where, cells, name) if cells.get(name) else None for name in ("n", "hits"))
+    if step % 1 or not 0 <= step < 2**31:
+        raise ReadingError(f"{where}: step must be a whole number of updates, 0 or more")
+    if not 0 <= rate <= 1:
+        raise ReadingError(f"{where}: rate {rate:g} is not within [0, 1]; divide percent by 100")
+    if n is not None and (n % 1 or n < 1):
+        raise ReadingError(f"{where}: n {n:g} is no number of rollouts; leave it empty if unknown")
+    if hits is not None and hits < 0:
+        raise ReadingError(f"{where}: hits {hits:g} is below 0; leave it empty if unknown")
+    if n is not None and hits is not None and abs(hits - n * rate) >= 1:
+        raise ReadingError(
+            f"{where}: hits {hits:g} is not n x rate = {n * rate:g}; all three must count the same"
+        )
+    return Reading(cells["run"], int(step), rate, None if n is None else int(n), hits)
+
+
+def _number(where: str, cells: Mapping[str, str], name: str) -> float:
+    try:
+        value = float(cells[name])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ReadingError(f"{where}: {name} {cells[name]!r} is not a finite number; mend the file")
+    return value
