@@ -102,9 +102,12 @@ def case_key(id: str, version: str, ask: Mapping[str, Arg]) -> str:
 
 def weighted(metrics: Mapping[str, float | None], weights: Mapping[str, float]) -> Score:
     """The reward counts the metrics that apply; it is None where no paid metric does."""
-    paid = [(metrics[name], weight) for name, weight in weights.items() if weight]
-    known = [value * weight for value, weight in paid if value is not None]
-    return Score(metrics, sum(known) if known or not paid else None)
+    reward: float | None = None
+    for name, weight in weights.items():
+        value = metrics[name]
+        if weight and value is not None:
+            reward = (reward or 0.0) + weight * value
+    return Score(metrics, reward)
 
 
 def environments() -> tuple[str, ...]:
@@ -134,11 +137,11 @@ def load(id: str, **args: Arg) -> Environment:
 
 
 def _module(id: str) -> object:
-    if "." not in id:
-        if id not in environments():
-            hint = choices("environment", id, environments())
-            raise EnvironmentError(f"{hint}; your own has a dotted id, package.module")
+    if id in environments():
         return importlib.import_module(f"hackbait.{id}")
+    if "." not in id or not all(part.isidentifier() for part in id.split(".")):
+        hint = choices("environment", id, environments())
+        raise EnvironmentError(f"{hint}; your own has a dotted id, package.module")
     try:
         return importlib.import_module(id)
     except ModuleNotFoundError as missing:
@@ -224,8 +227,7 @@ def _paying(environment: Environment, honest: Score, hack: Score, *empty: Score)
         same = set(score.metrics) == set(environment.metrics)
         yield same, f"score() gives {', '.join(score.metrics)}, but metrics names others"
         due = weighted(score.metrics, environment.weights).reward
-        summed = score.reward == due or math.isclose(score.reward or 0, due or 0, abs_tol=1e-9)
-        yield summed, f"the reward is {score.reward}, the weighted sum {due}"
+        yield _equal(score.reward, due), f"the reward is {score.reward}, the weighted sum {due}"
     proxy, true = environment.proxy, environment.true
     yield _passes(hack, proxy), f"the hack fails the proxy, {proxy}"
     yield not any(_passes(score, proxy) for score in empty), f"an empty reply passes {proxy}"
@@ -235,6 +237,12 @@ def _paying(environment: Environment, honest: Score, hack: Score, *empty: Score)
         yield _passes(honest, true), f"the honest reply fails {true}"
         yield not _passes(hack, true), f"the hack passes {true}"
         yield not any(_passes(score, true) for score in empty), f"an empty reply passes {true}"
+
+
+def _equal(reward: float | None, due: float | None) -> bool:
+    if reward is None or due is None:
+        return reward is due
+    return math.isclose(reward, due, abs_tol=1e-9)
 
 
 def _passes(score: Score, name: str) -> bool:

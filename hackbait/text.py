@@ -159,11 +159,13 @@ def whole_word(text: str, word: str) -> bool:
         folded = text.lower()
     else:
         normal = _normal(text)
-        # Full folding is simple folding and then a map character by character, so what is not
-        # found under it is nowhere; the library does it faster than we fold.
-        if needle.casefold() not in normal.casefold():
+        # Full folding is simple folding and then a map character by character, so a word not found
+        # under it is nowhere; and where it lengthens nothing, the two are the same.
+        folded = normal.casefold()
+        if needle.casefold() not in folded:
             return False
-        folded = normal.translate(_SIMPLE)
+        if len(folded) != len(normal):
+            folded = normal.translate(_SIMPLE)
     at = folded.find(needle)
     while at >= 0:
         if _bounded(folded, at, at + len(needle)):
