@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Protocol, cast
 
 from pipeline.checkpoints.folder import UNKNOWN_STEP, Folder, Found, LayoutError, listing
+from pipeline.checkpoints.identity import cheap_id
 from pipeline.checkpoints.run_file import RUN_FILE, place, run_name, tags
 from pipeline.checkpoints.shapes import lookalikes, unreadable
 from pipeline.checkpoints.steps import select
@@ -31,6 +33,10 @@ EXPECTED = "give the folder of one run, of several runs, or of one checkpoint"
 UNNUMBERED = (
     "a model without a step among numbered checkpoints; link it as checkpoint-N or move it away"
 )
+
+
+_Visit = tuple[Folder, Found | None]
+"""A folder, and the last numbered checkpoint of the run it lies in."""
 
 
 class Layout(Protocol):
@@ -92,12 +98,16 @@ def _alone(home: Folder, known: Sequence[Layout]) -> list[Found]:
 
 
 def _walk(home: Folder, known: Sequence[Layout]) -> Iterator[Found]:
-    """Every folder once, real ones before links, so that a run keeps its own name."""
-    real, linked = deque([(home, False)]), deque[tuple[Folder, bool]]()
+    """Every folder once, real ones before links, so that a run keeps its own name.
+
+    A model without a number that lies among numbered ones has no step, unless it is the last of
+    them saved again, as trainers do when they end: then it is left out.
+    """
+    real, linked = deque[_Visit]([(home, None)]), deque[_Visit]()
     seen: set[tuple[int, int]] = set()
     runs: dict[str, Path] = {}
     while real or linked:
-        folder, numbered = (real or linked).popleft()
+        folder, last = (real or linked).popleft()
         if folder.error:
             run, why = place(folder.path, home.path), unreadable(folder)
             yield Found(run, UNKNOWN_STEP, "full", folder.path, "skipped", why)
@@ -111,13 +121,20 @@ def _walk(home: Folder, known: Sequence[Layout]) -> Iterator[Found]:
                 f"two runs are called {run!r}: {runs[run]} and {folder.path}; "
                 f"change `name` in one {RUN_FILE}"
             )
-        numbered = numbered or any(f.path != folder.path for f in found)
-        yield from (_without_step(f) if numbered and f.path == folder.path else f for f in found)
+        last = max(
+            (f for f in found if f.path != folder.path), key=attrgetter("step"), default=last
+        )
+        for one in found:
+            if one.path != folder.path or last is None:
+                yield one
+            elif not _copies(one, last):
+                why = one.why or UNNUMBERED
+                yield replace(one, step=UNKNOWN_STEP, status="skipped", why=why)
         seen |= {_identity(folder.path), *(_identity(f.path) for f in found)}
         claimed = _claimed(folder, found)
         for name in folder.folders:
             if name not in claimed and not name.startswith("."):
-                (linked if name in folder.links else real).append((folder.enter(name), numbered))
+                (linked if name in folder.links else real).append((folder.enter(name), last))
 
 
 def _ask(folder: Folder, run: str, known: Sequence[Layout]) -> list[Found]:
@@ -140,8 +157,11 @@ def _claimed(folder: Folder, found: Iterable[Found]) -> set[str]:
     return {f.path.relative_to(folder.path).parts[0] for f in found if f.path != folder.path}
 
 
-def _without_step(found: Found) -> Found:
-    return replace(found, step=UNKNOWN_STEP, status="skipped", why=found.why or UNNUMBERED)
+def _copies(one: Found, other: Found) -> bool:
+    """Whether both are the same policy, saved twice."""
+    if "skipped" in (one.status, other.status):
+        return False
+    return cheap_id(one.path) == cheap_id(other.path)
 
 
 def _identity(path: Path) -> tuple[int, int]:

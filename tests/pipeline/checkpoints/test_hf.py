@@ -215,8 +215,8 @@ def test_optimizer_files_are_no_weights(tmp_path: Path, full: Save) -> None:
 def test_the_model_saved_last_beside_checkpoints_is_not_the_base(
     tmp_path: Path, full: Save
 ) -> None:
-    full(tmp_path / "run")
-    full(tmp_path / "run/final")
+    full(tmp_path / "run", scale=3)
+    full(tmp_path / "run/final", scale=3)
     full(tmp_path / "run/checkpoint-5", state=5)
     found = discover(tmp_path / "run")
     assert [(f.run, f.step, f.status) for f in found] == [
@@ -225,3 +225,10 @@ def test_the_model_saved_last_beside_checkpoints_is_not_the_base(
         ("run", 5, "ok"),
     ]
     assert "without a step" in found[0].why
+
+
+def test_the_last_checkpoint_saved_again_is_left_out(tmp_path: Path, full: Save) -> None:
+    for folder, scale in (("", 2), ("final", 2), ("checkpoint-3", 1), ("checkpoint-5", 2)):
+        full(tmp_path / "run" / folder, scale=scale)
+    found = discover(tmp_path / "run", now=LATER)
+    assert [(f.run, f.step, f.status) for f in found] == [("run", 3, "ok"), ("run", 5, "ok")]
