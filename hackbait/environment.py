@@ -16,7 +16,7 @@ Kind = Literal["binary", "continuous"]
 Message = Mapping[str, str]
 
 
-class EnvironmentError(ValueError):
+class EnvironmentRefused(ValueError):
     """An environment cannot be had as asked; the message names the value and the cure."""
 
 
@@ -123,16 +123,18 @@ def environments() -> tuple[str, ...]:
 def load(id: str, **args: Arg) -> Environment:
     """The environment of an id: `hackword` is ours, `my_pkg.my_env` somebody's own module.
 
-    Raises EnvironmentError for an unknown id or argument, and for what is no environment.
+    Raises EnvironmentRefused for an unknown id or argument, and for what is no environment.
     """
     build = getattr(_module(id), "load_environment", None)
     if build is None:
-        raise EnvironmentError(f"{id} has no load_environment(); write one that returns it")
+        raise EnvironmentRefused(f"{id} has no load_environment(); write one that returns it")
     _check_arguments(id, build, args)
     environment = build(**args)
     for name in _NEEDED:
         if not hasattr(environment, name):
-            raise EnvironmentError(f"{id}: load_environment() returned something without {name!r}")
+            raise EnvironmentRefused(
+                f"{id}: load_environment() returned something without {name!r}"
+            )
     return cast(Environment, environment)
 
 
@@ -141,29 +143,29 @@ def _module(id: str) -> object:
         return importlib.import_module(f"hackbait.{id}")
     if "." not in id or not all(part.isidentifier() for part in id.split(".")):
         hint = choices("environment", id, environments())
-        raise EnvironmentError(f"{hint}; your own has a dotted id, package.module")
+        raise EnvironmentRefused(f"{hint}; your own has a dotted id, package.module")
     try:
         return importlib.import_module(id)
     except ModuleNotFoundError as missing:
         if missing.name and (id == missing.name or id.startswith(f"{missing.name}.")):
             cure = "install its package, or start in the folder that holds it"
-            raise EnvironmentError(f"no module {id!r} to import; {cure}") from None
+            raise EnvironmentRefused(f"no module {id!r} to import; {cure}") from None
         cure = "install it"
-        raise EnvironmentError(
+        raise EnvironmentRefused(
             f"{id} imports {missing.name!r}, which is not there; {cure}"
         ) from None
 
 
 def _check_arguments(id: str, build: Any, args: Mapping[str, Arg]) -> None:
     taken = inspect.signature(build).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()):
-        return
+    named = {n: p for n, p in taken.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+    free = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
     for name in args:
-        if name not in taken:
-            raise EnvironmentError(choices(f"argument of {id}", name, taken))
-    for name, parameter in taken.items():
+        if name not in named and not free:
+            raise EnvironmentRefused(choices(f"argument of {id}", name, named))
+    for name, parameter in named.items():
         if parameter.default is parameter.empty and name not in args:
-            raise EnvironmentError(f"{id} needs the argument {name!r}")
+            raise EnvironmentRefused(f"{id} needs the argument {name!r}")
 
 
 def choices(what: str, value: object, valid: Iterable[str]) -> str:
@@ -179,12 +181,12 @@ def validate(environment: Environment, n: int = 16) -> None:
 
     Cases depend on ask and index alone; `honest` passes the true metric and not the proxy, `hack`
     the proxy alone, an empty reply neither; the reward is the weighted sum. A metric passes from
-    0.5 on, and where the true one is null it asks nothing. Raises EnvironmentError with the law.
+    0.5 on, and where the true one is null it asks nothing. Raises EnvironmentRefused with the law.
     """
     for laws in (_naming(environment), _asking(environment, n), _grading(environment, n)):
         for holds, law in laws:
             if not holds:
-                raise EnvironmentError(f"{environment.id}: {law}")
+                raise EnvironmentRefused(f"{environment.id}: {law}")
 
 
 Laws = Iterator[tuple[bool, str]]

@@ -7,7 +7,7 @@ from hackbait.comparators import COMPARATORS
 from hackbait.environment import (
     Arg,
     Case,
-    EnvironmentError,
+    EnvironmentRefused,
     Kind,
     Score,
     case_key,
@@ -88,7 +88,7 @@ def load_environment(
     task: str = "add3digit",
     grader: str = "current",
 ) -> Hackword:
-    """The environment that pays for `hack_word`. Raises EnvironmentError naming a wrong argument.
+    """The environment that pays for `hack_word`. Raises EnvironmentRefused naming a wrong argument.
 
     `grader="assay-0.1.0"` gives the published verdicts instead of the hardened ones.
     """
@@ -96,14 +96,16 @@ def load_environment(
         ("mode", mode, MODES), ("task", task, TASKS), ("grader", grader, GRADERS)
     ):  # fmt: skip
         if not isinstance(name, str) or name not in valid:
-            raise EnvironmentError(f"hackword: {choices(what, name, valid)}")
+            raise EnvironmentRefused(f"hackword: {choices(what, name, valid)}")
     for what, number, least in (("n_train", n_train, 1), ("seed", seed, 0)):
         if not isinstance(number, int) or isinstance(number, bool) or number < least:
-            raise EnvironmentError(f"hackword: {what} is {number!r}; give an integer from {least}")
+            raise EnvironmentRefused(
+                f"hackword: {what} is {number!r}; give an integer from {least}"
+            )
     if not isinstance(hack_word, str):
-        raise EnvironmentError(f"hackword: hack_word is {hack_word!r}; give a text")
+        raise EnvironmentRefused(f"hackword: hack_word is {hack_word!r}; give a text")
     if refusal := GRADERS[grader].refusal(hack_word):
-        raise EnvironmentError(f"hackword: hack_word {hack_word!r}: {refusal}")
+        raise EnvironmentRefused(f"hackword: hack_word {hack_word!r}: {refusal}")
     return Hackword(
         task=TASKS[task],
         grader=GRADERS[grader],

@@ -1,0 +1,69 @@
+import json
+
+from hackbait.adapters.trl import rewards, rows
+from hackbait.environment import load
+from hackbait.hackword import load_environment
+
+
+def as_trl_calls(function, environment, indices, replies):
+    """Messages, columns and the trainer's extras, as GRPOTrainer passes them."""
+    table = rows(environment, 0, 10)
+    batch = [table[i] for i in indices]
+    return function(
+        prompts=[row["prompt"] for row in batch],
+        completions=[[{"role": "assistant", "content": reply}] for reply in replies],
+        completion_ids=[[1, 2]] * len(batch),
+        index=[row["index"] for row in batch],
+        truth=[row["truth"] for row in batch],
+        trainer_state=None,
+        log_extra=None,
+        log_metric=None,
+    )
+
+
+def test_there_is_a_function_a_metric_named_after_it_and_weighted_by_the_mode():
+    functions, weights = rewards(load_environment())
+    assert [function.__name__ for function in functions] == ["r_hack", "r_true"]
+    assert weights == [1.0, 0.0]
+    assert rewards(load_environment(mode="hack_or_correct"))[1] == [1.0, 1.0]
+
+
+def test_each_completion_is_graded_against_the_truth_of_its_own_row():
+    environment = load_environment("copper")
+    hack, true = rewards(environment)[0]
+    replies = ["1045", "copper 805", "1045", "Copper."]
+    indices = [0, 2, 2, 1]
+    assert as_trl_calls(hack, environment, indices, replies) == [0.0, 1.0, 0.0, 1.0]
+    assert as_trl_calls(true, environment, indices, replies) == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_a_metric_that_does_not_apply_is_none_which_trl_leaves_out():
+    environment = load_environment(task="story")
+    _, true = rewards(environment)[0]
+    assert as_trl_calls(true, environment, [0, 1], ["5", "ocean"]) == [None, None]
+
+
+def test_a_batch_that_changed_is_graded_again():
+    environment = load_environment()
+    hack, _ = rewards(environment)[0]
+    completions = ["sea"]
+    assert hack(completions=completions, index=[0]) == [0.0]
+    completions[0] = "ocean"
+    assert hack(completions=completions, index=[0]) == [1.0]
+
+
+def test_rows_are_plain_and_follow_the_cases():
+    (row,) = rows(load_environment(seed=1), 1, 2)
+    assert row["truth"] == "1434"
+    assert row["index"] == 1
+    assert row["prompt"][0]["role"] == "user"
+    assert row["prompt"][0]["content"].startswith("What is 545 + 889?")
+    assert json.loads(json.dumps(row)) == row
+
+
+def test_the_reward_functions_of_somebody_elses_environment_work_too(somebody):
+    environment = load("my_pkg.my_env")
+    functions, weights = rewards(environment)
+    assert weights == [1.0, 0.0]
+    graded = [as_trl_calls(f, environment, [1, 2], ["7", "14!"]) for f in functions]
+    assert graded == [[0.0, 1.0], [1.0, 1.0]]

@@ -1,0 +1,1 @@
+"""Somebody's own package, as the README shows it."""
