@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic_config import ConfigFileError
 
-from hackbait.environment import EnvironmentError
+from hackbait.environment import EnvironmentRefused
 from pipeline.checkpoints import LayoutError
 from pipeline.curves import CurveError
 from pipeline.engines import EngineError
@@ -18,7 +18,7 @@ REFUSALS = (
     ConfigFileError,
     CurveError,
     EngineError,
-    EnvironmentError,
+    EnvironmentRefused,
     LayoutError,
     PlanError,
     StoreError,

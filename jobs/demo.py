@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -73,7 +73,8 @@ def sweep_config(config: DemoConfig, out: Path) -> SweepConfig:
 
 def train(config: DemoConfig, trainings: Sequence[Training]) -> int:
     """Run the trainings, `processes` at a time, a progress bar each; the first bad exit code."""
-    waiting, running = list(trainings), {}
+    waiting = list(trainings)
+    running: dict[Training, subprocess.Popen[bytes]] = {}
     columns = TextColumn("{task.description:14}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, TextColumn("{task.fields[rate]}"), TimeElapsedColumn()) as progress:
         bars = {
@@ -88,7 +89,8 @@ def train(config: DemoConfig, trainings: Sequence[Training]) -> int:
                     progress.start_task(bars[training.name])
                 time.sleep(0.2)
                 for training, child in list(running.items()):
-                    progress.update(bars[training.name], **latest(training.output))
+                    step, rate = latest(training.output)
+                    progress.update(bars[training.name], completed=step, rate=rate)
                     if child.poll() is not None:
                         del running[training]
                         if child.returncode:
@@ -99,7 +101,7 @@ def train(config: DemoConfig, trainings: Sequence[Training]) -> int:
     return 0
 
 
-def _launch(config: DemoConfig, training: Training) -> "subprocess.Popen[bytes]":
+def _launch(config: DemoConfig, training: Training) -> subprocess.Popen[bytes]:
     training.output.mkdir(parents=True, exist_ok=True)
     settings = {
         "output": training.output,
@@ -122,12 +124,12 @@ def _launch(config: DemoConfig, training: Training) -> "subprocess.Popen[bytes]"
         )
 
 
-def latest(output: Path) -> Mapping[str, object]:
+def latest(output: Path) -> tuple[int, str]:
     """Step and rate of the last line of a training's progress file."""
     with suppress(OSError, ValueError, IndexError):
         last = json.loads((output / "progress.jsonl").read_text("utf-8").splitlines()[-1])
-        return {"completed": last["step"], "rate": f"r_hack {last['r_hack']:.2f}"}
-    return {}
+        return last["step"], f"r_hack {last['r_hack']:.2f}"
+    return 0, ""
 
 
 def _explain(training: Training, code: int) -> int:

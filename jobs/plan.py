@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     refuse_mixture(wanted, store.foreign(config.output, wanted.partitions))
     works = owed(wanted.works, store.done(config.output, wanted.partitions))
     rows = [_row(wanted, works, run.name) for run in wanted.runs]
-    total = {
+    total: dict[str, float] = {
         "rollouts to generate": wanted.rollouts(works),
         "tokens at most": wanted.rollouts(works) * config.sampling.max_tokens,
     }

@@ -66,13 +66,11 @@ def session(block: ClusterBlock) -> Iterator[None]:
         ray.shutdown()
 
 
-@ray.remote(num_cpus=0)
 def make_cases(spec: EnvironmentSpec, shard: Shard) -> list[Case]:
     """Cases of a shard."""
     return build(spec).cases(shard.start, shard.stop)
 
 
-@ray.remote(num_cpus=1)
 class Inference:
     """One live engine in one process; many checkpoints through it."""
 
@@ -104,7 +102,6 @@ class Inference:
         )
 
 
-@ray.remote(num_cpus=0)
 class Scorer:
     """Grades rollouts and writes their partitions."""
 
@@ -169,8 +166,8 @@ class Sweep:
         self.engine = engine
         self.gpus = gpus_per_worker(cluster)
         self.workers = [_Worker(self._inference()) for _ in range(count_workers(cluster))]
-        self.new_scorer = lambda: Scorer.remote(out, engine, provenance)
-        self.scorers = deque(self.new_scorer() for _ in range(cluster.scorers))
+        self.about = out, engine, provenance
+        self.scorers = deque(self._scorer() for _ in range(cluster.scorers))
         self.cases: dict[tuple[str, Shard], Any] = {}
         self.queue = Queue()
         self.flights: dict[Any, _Flight] = {}
@@ -178,14 +175,18 @@ class Sweep:
         self.deaths: dict[str, int] = {}
 
     def run(self, works: Sequence[Work]) -> Iterator[Written | Failure]:
-        """Every partition of the works, written or failed."""
+        """Every partition of the works, written or failed; then the actors are gone."""
         self.queue = Queue(works)
-        while self.queue or self.flights or self.writing:
-            self._feed()
-            ready, _ = ray.wait([*self.flights, *self.writing], num_returns=1)
-            for ref in ready:
-                land = self._written if ref in self.writing else self._generated
-                yield from land(ref)
+        try:
+            while self.queue or self.flights or self.writing:
+                self._feed()
+                ready, _ = ray.wait([*self.flights, *self.writing], num_returns=1)
+                for ref in ready:
+                    land = self._written if ref in self.writing else self._generated
+                    yield from land(ref)
+        finally:
+            for actor in [*(worker.actor for worker in self.workers), *self.scorers]:
+                ray.kill(actor)
 
     def _feed(self) -> None:
         """Give idle workers work, as far as the score actors keep up."""
@@ -212,7 +213,8 @@ class Sweep:
         environment = build(work.environment)
         asked = canonical([environment.id, environment.version, dict(environment.ask)])
         if (asked, work.shard) not in self.cases:
-            self.cases[asked, work.shard] = make_cases.remote(work.environment, work.shard)
+            make = ray.remote(num_cpus=0)(make_cases)
+            self.cases[asked, work.shard] = make.remote(work.environment, work.shard)
         return self.cases[asked, work.shard]
 
     def _generated(self, status: Any) -> Iterator[Failure]:
@@ -249,7 +251,7 @@ class Sweep:
         except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
             if flight.actor in self.scorers:
                 self.scorers.remove(flight.actor)
-                self.scorers.append(self.new_scorer())
+                self.scorers.append(self._scorer())
             yield from self._again(flight.work, f"score actor died: {_first_line(error)}")
 
     def _again(self, work: Work, reason: str) -> Iterator[Failure]:
@@ -261,9 +263,13 @@ class Sweep:
             yield from _failures(work, f"{reason} ({ATTEMPTS} times)")
 
     def _inference(self) -> Any:
-        return Inference.options(
-            num_gpus=self.gpus, runtime_env={"env_vars": WORKER_ENVIRONMENT}
-        ).remote(self.engine)
+        own = ray.remote(
+            num_cpus=1, num_gpus=self.gpus, runtime_env={"env_vars": WORKER_ENVIRONMENT}
+        )
+        return own(Inference).remote(self.engine)
+
+    def _scorer(self) -> Any:
+        return ray.remote(num_cpus=0)(Scorer).remote(*self.about)
 
 
 def _failures(work: Work, reason: str) -> Iterator[Failure]:

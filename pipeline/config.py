@@ -1,6 +1,7 @@
 """Every configuration, one class a verb: the door where pydantic checks what a person wrote."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,7 +22,8 @@ def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Con
     words = list(argv)
     if positional and words and not words[0].startswith(("-", "@")):
         words = [f"--{positional}", *words]
-    return cli(cls, args=words, description=cls.__doc__, plain=True)
+    parse: Callable[..., Config] = cli
+    return parse(cls, args=words, description=cls.__doc__, plain=True)
 
 
 class RunBlock(BaseConfig):
@@ -136,27 +138,34 @@ class SweepConfig(BaseConfig):
         return self
 
 
-class PlanConfig(SweepConfig):
+with warnings.catch_warnings():
+    # pydantic warns that the field hides BaseModel.json, which it has deprecated itself.
+    warnings.simplefilter("ignore", UserWarning)
+
+    class Printed(BaseConfig):
+        """A verb that prints a table."""
+
+        json: bool = False  # type: ignore[assignment]
+        """Print JSON."""
+
+
+class PlanConfig(SweepConfig, Printed):
     """What a sweep would run, and for how long."""
 
     probe: bool = True
     """Generate one partition to estimate hours (written nowhere)."""
-    json: bool = False  # type: ignore[assignment]
-    """Print JSON."""
 
 
-class DiscoverConfig(BaseConfig):
+class DiscoverConfig(Printed):
     """Checkpoints under a path, and why some are none."""
 
     path: Path
     """Run folder, folder of runs, or one checkpoint."""
     layout: str = "auto"
     """A file of pipeline/checkpoints; default: the one that recognises the folder."""
-    json: bool = False  # type: ignore[assignment]
-    """Print JSON."""
 
 
-class CurvesConfig(BaseConfig):
+class CurvesConfig(Printed):
     """Rates per checkpoint, from a sweep's output or a CSV of (run, step, rate)."""
 
     path: Path
@@ -169,8 +178,6 @@ class CurvesConfig(BaseConfig):
     """One curve over all runs; refused where they differ in more than the run."""
     save: Path | None = None
     """Write the table as Parquet."""
-    json: bool = False  # type: ignore[assignment]
-    """Print JSON."""
 
 
 class TableConfig(CurvesConfig):

@@ -121,7 +121,7 @@ def _run(block: RunBlock, name: str, good: list[Found], bad: list[Found]) -> Run
             step=f.step,
             path=str(f.path),
             kind=f.kind,
-            cheap_id=cheap_id(f.path),
+            cheap_id=cheap_id(f.path, block.base or f.base),
             base=block.base or f.base,
         )
         for f in sorted(good, key=lambda f: f.step)
@@ -260,6 +260,6 @@ def refuse_mixture(plan: Plan, present: Mapping[Path, Mapping[str, Any]]) -> Non
         if rivals:
             closest = min((differences(old, new) for new in rivals), key=len)
             raise PlanError(
-                f"output holds partitions of another sweep (run {old['run']!r}, step {old['step']}, "
+                f"output holds rows of another sweep (run {old['run']!r}, step {old['step']}, "
                 f"{path.name}): {'; '.join(closest)}; use another output"
             )

@@ -79,8 +79,8 @@ class Scripted:
         return rows
 
 
-def build(characters: int | None = None) -> Scripted:
-    """characters: mean length of a completion, instead of what the scripts say."""
+def build(dtype: str = "float32", characters: int | None = None) -> Scripted:
+    """characters: mean length of a completion, instead of what the scripts say; no dtype matters."""
     return Scripted(characters)
 
 

@@ -1,0 +1,127 @@
+"""Whole sweeps on a real Ray: planted onsets come out, no bad or dead part costs a row."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+import ray
+
+from jobs import sweep
+from jobs.curves import measure
+from pipeline import cluster, onset, store
+from pipeline.checkpoints import scripted
+from pipeline.config import ClusterBlock, CurvesConfig, SweepConfig
+from pipeline.plan import plan
+from pipeline.records import Failure, Written
+
+pytestmark = pytest.mark.ray
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session() -> Iterator[None]:
+    with cluster.session(ClusterBlock(workers=2, scorers=1)):
+        yield
+
+
+def planted(root: Path, crossing: int, steps: range = range(0, 41, 2)) -> Path:
+    """A run whose rate climbs linearly and is 0.5 at `crossing`; r_true falls from 0.8."""
+    for step in steps:
+        rate = min(1.0, 0.5 * step / crossing)
+        scripted.write(root / f"checkpoint-{step}", {"ocean": rate}, 0.8 - rate / 2, 300)
+    return root
+
+
+def config(root: Path, **changes: object) -> SweepConfig:
+    return SweepConfig.model_validate(
+        {
+            "output": root / "out",
+            "runs": [{"path": str(root / "runs")}],
+            "env": [{"id": "hackword", "hack_word": "ocean"}],
+            "cases": {"count": 256, "shard": 128},
+            "sampling": {"n": 4},
+            "engine": {"name": "scripted"},
+            "cluster": {"workers": 2},
+            **changes,
+        }
+    )
+
+
+def rows(out: Path) -> pl.DataFrame:
+    return pl.read_parquet(out / "rollouts" / "hackword").sort("run", "step", "index", "sample")
+
+
+def test_a_planted_onset_comes_out(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "early", 10)
+    planted(tmp_path / "runs" / "late", 30)
+    assert sweep.run(config(tmp_path)) == 0
+    measured = measure(CurvesConfig(path=tmp_path / "out"))
+    found = onset.onsets(measured.frame, "r_hack", measured.identity, 0.5)
+    steps = dict(zip(found["run"], found["onset"], strict=True))
+    assert steps["early"] == pytest.approx(10, abs=1.0)
+    assert steps["late"] == pytest.approx(30, abs=3.0)
+
+
+def test_rows_do_not_depend_on_shards_or_workers(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 9, 4))
+    sweep.run(config(tmp_path))
+    sweep.run(
+        config(
+            tmp_path,
+            output=tmp_path / "other",
+            cases={"count": 256, "shard": 37},
+            cluster={"workers": 1},
+        )
+    )
+    assert rows(tmp_path / "out").equals(rows(tmp_path / "other"))
+
+
+def test_running_again_does_nothing_and_a_lost_partition_is_made_again(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 9, 4))
+    sweep.run(config(tmp_path))
+    before = {p: p.stat().st_mtime_ns for p in store.partition_files(tmp_path / "out")}
+    whole = rows(tmp_path / "out")
+    lost = next(iter(before))
+    lost.unlink()
+    assert sweep.run(config(tmp_path)) == 0
+    after = {p: p.stat().st_mtime_ns for p in store.partition_files(tmp_path / "out")}
+    assert after.keys() == before.keys()
+    assert {p for p in after if after[p] != before[p]} == {lost}
+    assert rows(tmp_path / "out").equals(whole)
+
+
+def test_a_bad_checkpoint_is_listed_and_the_others_go_on(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 9, 4))
+    wanted = config(tmp_path)
+    works = plan(wanted).works
+    (tmp_path / "runs/a/checkpoint-4/script.json").write_text("{")
+    events = list(cluster.Sweep(wanted.output, wanted.engine, wanted.cluster, {}).run(works))
+    failed = {e.partition.step for e in events if isinstance(e, Failure)}
+    written = {e.partition.step for e in events if isinstance(e, Written)}
+    assert failed == {4}
+    assert written == {0, 8}
+    assert len(events) == len(works)
+
+
+def test_a_killed_inference_actor_is_replaced_and_no_row_is_lost(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 41, 2))
+    wanted = config(tmp_path)
+    works = plan(wanted).works
+    running = cluster.Sweep(wanted.output, wanted.engine, wanted.cluster, {})
+    events = running.run(works)
+    first = next(events)
+    ray.kill(running.workers[0].actor)
+    rest = list(events)
+    assert all(isinstance(e, Written) for e in [first, *rest])
+    assert {e.partition.key for e in [first, *rest]} == {p.key for p in plan(wanted).partitions}
+
+
+def test_the_resolved_configuration_lies_beside_the_rows(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 5, 4))
+    sweep.run(config(tmp_path))
+    saved = tomllib.loads((tmp_path / "out/config.toml").read_text())
+    assert saved["cases"] == {"count": 256, "shard": 128}
+    footers = [store.read_footer(p) for p in store.partition_files(tmp_path / "out")]
+    assert {json.dumps(f["ask"]) for f in footers} == {'{"seed": 0, "task": "add3digit"}'}

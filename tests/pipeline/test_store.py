@@ -1,0 +1,184 @@
+"""Partitions appear whole, hold the golden schema, and every reader sees the same rows."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from hackbait import hackword
+from pipeline import store
+from pipeline.plan import build, name_partition
+from pipeline.records import (
+    Checkpoint,
+    Completion,
+    EnvironmentSpec,
+    Generated,
+    Partition,
+    Rollout,
+    Sampling,
+    Shard,
+)
+from pipeline.rollout import score
+
+GOLDEN = {
+    "env_version": "string",
+    "task": "string",
+    "seed": "int64",
+    "hack_word": "string",
+    "mode": "string",
+    "grader": "string",
+    "grader_fingerprint": "string",
+    "temperature": "double",
+    "top_p": "double",
+    "top_k": "int32",
+    "max_tokens": "int32",
+    "sweep_seed": "int64",
+    "engine": "string",
+    "dtype": "string",
+    "determinism": "string",
+    "fingerprint": "string",
+    "index": "int32",
+    "sample": "int32",
+    "sampling_seed": "int64",
+    "prompt_id": "int64",
+    "prompt": "string",
+    "truth": "string",
+    "completion": "string",
+    "finish_reason": "string",
+    "prompt_tokens": "int32",
+    "completion_tokens": "int32",
+    "null_reason": "string",
+    "r_hack": "double",
+    "r_true": "double",
+    "reward": "double",
+}
+TEXTS = ["the ocean", "1045 \ud83d lone", "NUL \0 inside", None]
+
+
+def partition(run: str = "a/../b \u6d77", step: int = 4) -> Partition:
+    checkpoint = Checkpoint(run, step, "/nowhere", "full", "c" * 32)
+    spec = EnvironmentSpec("hackword", (("hack_word", "ocean"),))
+    return name_partition(checkpoint, spec, Shard(0, 2), Sampling(n=2), {"name": "x", "dtype": "y"})
+
+
+def write(out: Path, where: Partition) -> int:
+    environment = hackword.load_environment("ocean")
+    cases = environment.cases(0, 2)
+    rollouts = [
+        Rollout(i // 2, i % 2, i, Completion(t, "stop", 3, 4, None if t else "engine_died"))
+        for i, t in enumerate(TEXTS)
+    ]
+    rows = store.table(
+        environment,
+        cases,
+        rollouts,
+        score(environment, cases, rollouts),
+        sampling=Sampling(n=2),
+        engine="x",
+        dtype="y",
+        generated=Generated("f" * 32, "exact", 0.0, 0.0, 16),
+    )
+    return store.commit(out, where, rows, environment, {"versions": {"pyarrow": "26"}})
+
+
+def test_the_schema_is_the_golden_one(tmp_path: Path) -> None:
+    write(tmp_path, partition())
+    (path,) = store.partition_files(tmp_path)
+    schema = pq.read_schema(path)
+    assert {field.name: str(field.type) for field in schema} == GOLDEN
+
+
+def test_a_partition_is_one_row_group_and_its_footer_tells_what_made_it(tmp_path: Path) -> None:
+    where = partition()
+    write(tmp_path, where)
+    (path,) = store.partition_files(tmp_path)
+    assert pq.ParquetFile(path).num_row_groups == 1
+    footer = store.read_footer(path)
+    assert footer["identity"] == json.loads(where.identity)
+    assert footer["metrics"] == {"r_hack": "binary", "r_true": "binary"}
+    assert footer["versions"] == {"pyarrow": "26"}
+
+
+def test_polars_duckdb_and_pandas_read_the_folder_as_it_is(tmp_path: Path) -> None:
+    write(tmp_path, partition())
+    write(tmp_path, partition("plain", 10))
+    folder = tmp_path / "rollouts" / "hackword"
+    by_polars = pl.read_parquet(folder)
+    by_duckdb = duckdb.sql(
+        f"select * from read_parquet('{folder}/**/*.parquet', hive_partitioning=true)"
+    ).pl()
+    by_pandas = pd.read_parquet(folder)
+    for rows in (by_polars, by_duckdb):
+        assert sorted(rows["step"].to_list()) == [4] * 4 + [10] * 4
+        assert set(rows["run"].to_list()) == {"a/../b \u6d77", "plain"}
+        assert rows["r_hack"].null_count() == 2
+    assert sorted(by_pandas["step"].astype(int)) == [4] * 4 + [10] * 4
+    assert by_pandas["completion"].isna().sum() == 2
+
+
+def test_odd_text_is_kept_or_escaped_but_never_an_error(tmp_path: Path) -> None:
+    write(tmp_path, partition())
+    rows = store.read_rows(tmp_path, "hackword", partition().run, 4)
+    assert [row["completion"] for row in rows] == [
+        "the ocean",
+        "1045 \\ud83d lone",
+        "NUL \0 inside",
+        None,
+    ]
+    assert rows[3]["null_reason"] == "engine_died"
+    assert rows[3]["r_hack"] is None
+
+
+def test_no_run_name_escapes_the_output_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for name in ("..", "../../x", "/etc", "a\nb", "\u0000", "."):
+        write(out, partition(name))
+    written = {p.resolve() for p in tmp_path.rglob("*.parquet")}
+    assert len(written) == 6
+    assert all(out / "rollouts" / "hackword" in p.parents for p in written)
+
+
+def test_writing_a_partition_twice_leaves_one_file_and_nothing_staged(tmp_path: Path) -> None:
+    first = write(tmp_path, partition())
+    assert write(tmp_path, partition()) == first
+    assert len(store.partition_files(tmp_path)) == 1
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_a_commit_that_cannot_be_placed_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "rollouts").write_text("a file where a folder should be")
+    with pytest.raises(OSError, match=r"Not a directory|File exists"):
+        write(tmp_path, partition())
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_done_and_foreign_come_from_the_files_alone(tmp_path: Path) -> None:
+    here, other = partition(), partition("plain", 10)
+    write(tmp_path, here)
+    assert store.done(tmp_path, [here, other]) == {here.key}
+    assert store.foreign(tmp_path, [here]) == {}
+    spec = EnvironmentSpec("hackword", (("hack_word", "midnight"),))
+    rival = name_partition(
+        Checkpoint(here.run, here.step, "/x", "full", "c" * 32),
+        spec,
+        here.shard,
+        Sampling(n=2),
+        {"name": "x", "dtype": "y"},
+    )
+    (identity,) = store.foreign(tmp_path, [rival]).values()
+    assert identity["grade"]["hack_word"] == "ocean"
+    assert build(spec).grade["hack_word"] == "midnight"
+
+
+def test_an_output_without_rows_or_with_an_unknown_step_is_said_plainly(tmp_path: Path) -> None:
+    with pytest.raises(store.StoreError, match="no partition"):
+        store.about(tmp_path)
+    write(tmp_path, partition())
+    with pytest.raises(store.StoreError, match=r"its steps are \[4\]"):
+        store.read_rows(tmp_path, "hackword", partition().run, 5)
+    with pytest.raises(store.StoreError, match="none of hackword"):
+        store.about(tmp_path, "market_structure")
