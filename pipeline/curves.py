@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline import intervals, readings
 
-BATCH_ROWS = 2_000_000
+BATCH_ROWS = 500_000
 """Rows grouped by prompt at a time: bounds memory, whatever the size of the sweep."""
 PARTITION = re.compile(r"(?P<above>.*?/)?run=(?P<run>[^/]+)/step=(?P<step>\d+)/[^/]+\.parquet")
 MEASURES = {

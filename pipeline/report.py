@@ -74,10 +74,15 @@ def _records(
         points = curve.filter(pl.col("metric") == metric).select("step", "rate", "lo", "hi")
         for point in points.iter_rows(named=True):
             yield {"panel": panel, "metric": metric, **point}
-    below, above = row["below"], row["above"]
-    at = below if above is None else row["onset"]
-    mark = "not reached" if above is None else "reached before" if below is None else "onset"
-    yield {"panel": panel, "mark": mark, "at": at, "below": below, "above": above}
+    ends = {"below": row["below"], "above": row["above"]}
+    at = row["below"] if row["above"] is None else row["onset"]
+    yield {"panel": panel, "mark": _mark(row), "at": at, **ends}
+
+
+def _mark(row: Mapping[str, Any]) -> str:
+    if row["above"] is None:
+        return "no data" if row["below"] is None else "not reached"
+    return "reached before" if row["below"] is None else "onset"
 
 
 def _chart(

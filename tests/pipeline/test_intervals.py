@@ -1,0 +1,170 @@
+"""Intervals of clustered rates: values worked by hand, oracles, laws, and published coverage."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.regression.linear_model import OLS
+from statsmodels.stats.proportion import proportion_confint
+
+from pipeline import intervals
+from pipeline.intervals import Tally
+
+NONE = np.array([np.nan])
+
+
+def tally(*checkpoints: list[tuple[float, float]]) -> Tally:
+    """One entry a checkpoint, given as its prompts' (k, x) of zeros and ones."""
+    pairs = [np.array(c, dtype=float).reshape(-1, 2).T for c in checkpoints]
+    return many([k for k, _ in pairs], [x for _, x in pairs])
+
+
+def many(ks: list[np.ndarray], xs: list[np.ndarray]) -> Tally:
+    def each(f):
+        return np.array([f(k, x) for k, x in zip(ks, xs, strict=True)], dtype=float)
+
+    return Tally(
+        rollouts=each(lambda k, x: k.sum()),
+        hits=each(lambda k, x: x.sum()),
+        prompts=each(lambda k, x: len(k)),
+        squares=each(lambda k, x: x.sum()),
+        spread=each(lambda k, x: ((x - k * (x.sum() / max(1, k.sum()))) ** 2).sum()),
+        sizes=each(lambda k, x: (k * k).sum()),
+        between=each(lambda k, x: (x * x / k).sum()),
+    )
+
+
+def interval(t: Tally, curve: list[int] | None = None) -> list[tuple[float, float]]:
+    icc = intervals.pooled_icc(t, np.array(curve or [0] * len(t.rollouts)))
+    low, high = intervals.binary_interval(t, intervals.effective(t, icc))
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def test_four_prompts_that_agree_within_and_differ_between_count_as_three_rollouts() -> None:
+    """x = 2 2 0 0 of k = 2: v = 4/3 * 4 / 64 = 1/12, p(1-p)/N = 1/32, deff = 8/3, n_eff = 3."""
+    t = tally([(2, 2), (2, 2), (2, 0), (2, 0)])
+    assert t.variance == pytest.approx([1 / 12])
+    assert intervals.effective(t, NONE) == pytest.approx([3])
+    assert interval(t)[0] == pytest.approx((0.06083, 0.93917), abs=1e-5)
+
+
+def test_the_icc_of_two_one_one_zero_hits_out_of_two_is_a_seventh() -> None:
+    """Between: (4+1+1)/2 - 16/8 = 1 over 3; within: 4 - 3 = 1 over 4; (1/3 - 1/4)/(1/3 + 1/4)."""
+    t = tally([(2, 2), (2, 1), (2, 1), (2, 0)])
+    assert intervals.pooled_icc(t, np.array([0])) == pytest.approx([1 / 7])
+
+
+def test_a_checkpoint_without_a_hit_takes_the_icc_of_its_own_curve_alone() -> None:
+    empty, told = [(2, 0)] * 4, [(2, 2), (2, 1), (2, 1), (2, 0)]
+    t = tally(empty, told, empty)
+    icc = intervals.pooled_icc(t, np.array([0, 0, 1]))
+    assert intervals.effective(t, icc) == pytest.approx([7, 2 * 4 / (8 / 6), 4])
+    assert np.isnan(icc[2])
+
+
+def test_the_upper_bound_at_zero_hits_is_the_quantile_squared_over_itself_plus_n() -> None:
+    """q = t_3 = 3.18245, no checkpoint to learn the ICC from: n_eff = 4 prompts."""
+    assert interval(tally([(2, 0)] * 4))[0] == pytest.approx((0, 10.12796 / 14.12796), abs=1e-5)
+
+
+def test_one_prompt_tells_nothing_about_other_prompts() -> None:
+    assert interval(tally([(50, 20)], [(50, 0)])) == [(0, 1), (0, 1)]
+
+
+def test_no_rollout_has_no_rate_and_no_interval() -> None:
+    t = tally([])
+    assert np.isnan([t.rate[0], *interval(t)[0], intervals.effective(t, NONE)[0]]).all()
+
+
+def test_prompts_of_unequal_size_are_weighed_by_kish() -> None:
+    """k = 1 3, no hit, ICC 1/2: k = 10/4, n_eff = 4 / (1 + 1.5/2) = 16/7."""
+    t = tally([(1, 0), (3, 0)])
+    assert intervals.effective(t, np.array([0.5])) == pytest.approx([16 / 7])
+
+
+def test_a_mean_has_the_clustered_t_interval_and_none_where_prompts_agree() -> None:
+    """Means 0 and 1 of two prompts, k = 2: v = 2 * 2 / 16 = 1/4, half width 12.7062 / 2."""
+    low, high = intervals.mean_interval(tally([(2, 0), (2, 2)], [(2, 1), (2, 1)]))
+    assert (low[0], high[0]) == pytest.approx((0.5 - 6.3531, 0.5 + 6.3531), abs=1e-4)
+    assert np.isnan([low[1], high[1]]).all()
+
+
+prompts = st.lists(
+    st.integers(1, 6).flatmap(lambda k: st.tuples(st.just(k), st.integers(0, k))),
+    min_size=2,
+    max_size=12,
+)
+
+
+@given(st.lists(prompts, min_size=1, max_size=4))
+def test_an_interval_lies_in_zero_to_one_and_holds_its_rate(checkpoints: list) -> None:
+    t = tally(*checkpoints)
+    for rate, (low, high) in zip(t.rate, interval(t), strict=True):
+        assert 0 <= low <= rate <= high <= 1
+
+
+@given(prompts)
+def test_it_is_the_wilson_interval_of_statsmodels_on_n_eff_with_the_t_quantile(cases: list) -> None:
+    t = tally(cases)
+    n_eff = intervals.effective(t, intervals.pooled_icc(t, np.array([0])))[0]
+    alpha = 2 * stats.norm.sf(stats.t.ppf(0.975, len(cases) - 1))
+    expected = proportion_confint(t.rate[0] * n_eff, n_eff, alpha, "wilson")
+    assert interval(t)[0] == pytest.approx(expected, abs=1e-9)
+
+
+@given(prompts)
+def test_the_variance_is_that_of_a_regression_with_clustered_errors(cases: list) -> None:
+    values = np.concatenate([np.r_[np.ones(x), np.zeros(k - x)] for k, x in cases])
+    groups = np.repeat(np.arange(len(cases)), [k for k, _ in cases])
+    fit = OLS(values, np.ones(len(values))).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    if len(values) > 1:
+        assert tally(cases).variance[0] == pytest.approx(fit.cov_params()[0, 0], abs=1e-12)
+
+
+@given(st.integers(2, 5), st.data())
+def test_the_icc_is_that_of_the_analysis_of_variance(k: int, data: st.DataObject) -> None:
+    hits = data.draw(st.lists(st.integers(0, k), min_size=3, max_size=10))
+    if not 0.05 < sum(hits) / (k * len(hits)) < 0.95 or all(x in (0, k) for x in hits):
+        return
+    f = stats.f_oneway(*[np.r_[np.ones(x), np.zeros(k - x)] for x in hits]).statistic
+    icc = intervals.pooled_icc(tally([(k, x) for x in hits]), np.array([0]))[0]
+    assert icc == pytest.approx(max(0, (f - 1) / (f - 1 + k)), abs=1e-9)
+
+
+@given(st.lists(st.integers(0, 1), min_size=2, max_size=60))
+def test_one_rollout_a_prompt_is_the_plain_wilson_interval_with_t(hits: list[int]) -> None:
+    """Over n - 1 for an inner rate, v being unbiased; over n where there is no variance."""
+    n = len(hits)
+    t = tally([(1, x) for x in hits])
+    effective = n - 1 if 0 < sum(hits) < n else n
+    expected = intervals.wilson(t.rate, np.array([effective]), intervals.quantile(t.prompts))
+    assert interval(t)[0] == pytest.approx((expected[0][0], expected[1][0]))
+
+
+@given(prompts, st.integers(2, 4))
+def test_repeating_every_rollout_of_a_prompt_tells_nothing_new(cases: list, times: int) -> None:
+    t, again = tally(cases), tally([(k * times, x * times) for k, x in cases])
+    if t.spread[0] and t.variance[0] * t.rollouts[0] >= t.rate[0] * (1 - t.rate[0]):
+        assert interval(again)[0] == pytest.approx(interval(t)[0])
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "icc", "p", "published"),
+    [
+        (64, 4, 0.3, 0.5, 95.4),
+        (64, 4, 0.1, 0.006, 96.8),
+        (32, 4, 0.1, 0.95, 95.8),
+        (8, 64, 0.1, 0.05, 91.5),
+    ],
+)
+def test_coverage_is_the_simulated_one_of_the_design(
+    n: int, k: int, icc: float, p: float, published: float
+) -> None:
+    """Prompts' rates are beta with this ICC; 4,000 draws, so a standard error of 0.4 points."""
+    draws, rng = 4_000, np.random.default_rng(7)
+    rates = rng.beta(p * (1 - icc) / icc, (1 - p) * (1 - icc) / icc, (draws, n))
+    x = rng.binomial(k, rates).astype(float)
+    t = many([np.full(n, float(k))] * draws, list(x))
+    low, high = intervals.binary_interval(t, intervals.effective(t, np.full(draws, np.nan)))
+    assert 100 * np.mean((low <= p) & (p <= high)) == pytest.approx(published, abs=1.5)

@@ -1,0 +1,248 @@
+"""The published rule: worked values, laws, censoring as a status; the table that is read first."""
+
+import math
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.curves import MEASURES, CurveError
+from pipeline.onset import READABLE, headline, onset, onsets, readable, text
+
+Points = Sequence[tuple[int, float | None]]
+
+
+def of(points: Points, threshold: float = 0.5):
+    return onset([s for s, _ in points], [r for _, r in points], threshold)
+
+
+def test_the_first_crossing_of_the_replication_is_4_444_and_the_sustained_one_16_667() -> None:
+    found = of([(0, 0.1), (5, 0.55), (10, 0.3), (15, 0.4), (20, 0.7), (25, 0.8)])
+    assert found.onset == pytest.approx(0.4 / 0.45 * 5) == pytest.approx(4.4444, abs=1e-4)
+    assert found.sustained == pytest.approx(15 + 5 / 3)
+    assert (found.status, found.below, found.above) == ("crossed", 0, 5)
+
+
+def test_halfway_between_40_and_60_percent_is_halfway_between_the_steps() -> None:
+    found = of([(10, 0.4), (15, 0.6)])
+    assert (found.onset, found.sustained, found.below, found.above) == (12.5, 12.5, 10, 15)
+
+
+def test_a_curve_that_ends_at_47_percent_has_no_value_and_never_its_last_step() -> None:
+    found = of([(0, 0.01), (50, 0.2), (100, 0.47)])
+    assert (found.status, found.reason) == ("right", "budget")
+    assert (found.onset, found.sustained, found.below, found.above) == (None, None, 100, None)
+
+
+def test_exactly_the_threshold_is_reached_at_that_step() -> None:
+    assert of([(10, 0.2), (15, 0.5), (20, 0.9)]).onset == 15.0
+
+
+def test_a_run_above_the_threshold_at_its_base_is_left_censored_at_it() -> None:
+    found = of([(0, 0.8359), (10, 0.9)])
+    assert (found.status, found.onset, found.sustained) == ("left", 0.0, 0.0)
+    assert (found.below, found.above) == (None, 0)
+
+
+def test_a_run_first_seen_above_the_threshold_is_left_censored_at_that_step() -> None:
+    found = of([(7, 0.6), (10, 0.3), (20, 0.7)])
+    assert (found.status, found.onset, found.sustained) == ("left", 7.0, 15.0)
+
+
+def test_a_run_that_ends_below_after_its_crossing_is_uncrossed_and_keeps_the_first() -> None:
+    found = of([(0, 0.0), (10, 1.0), (20, 0.4)])
+    assert (found.status, found.onset, found.sustained) == ("uncrossed", 5.0, None)
+
+
+def test_a_curve_without_a_rate_has_no_data() -> None:
+    assert of([]).status == of([(0, None), (5, None)]).status == "no_data"
+    assert of([(0, None)]).evaluated == 0
+
+
+def test_a_checkpoint_without_a_rate_is_no_neighbour() -> None:
+    assert of([(0, 0.0), (10, None), (20, 1.0)]).onset == 10.0
+
+
+@pytest.mark.parametrize("rate", [math.nan, math.inf, -math.inf])
+def test_a_rate_that_is_no_number_is_refused(rate: float) -> None:
+    with pytest.raises(CurveError, match=rf"^step 5: rate {rate} is not a finite number"):
+        of([(0, 0.1), (5, rate)])
+
+
+def test_a_step_that_comes_twice_and_a_threshold_that_is_none_are_refused() -> None:
+    with pytest.raises(CurveError, match=r"^step 5 comes twice"):
+        of([(5, 0.1), (0, 0.1), (5, 0.9)])
+    with pytest.raises(CurveError, match=r"^threshold nan is not a number"):
+        of([(5, 0.1)], math.nan)
+
+
+@pytest.mark.parametrize(
+    ("value", "below", "above", "expected"),
+    [
+        (17.34, 16, 18, "17.3 (16, 18]"),
+        (None, 30, None, "> 30"),
+        (0.0, None, 0, "<= 0"),
+        (None, None, None, "-"),
+    ],
+)
+def test_an_onset_reads_as_its_value_with_its_bracket(
+    value: float | None, below: int | None, above: int | None, expected: str
+) -> None:
+    assert text(value, below, above) == expected
+
+
+grid = st.lists(st.integers(0, 1000), min_size=1, max_size=20, unique=True).map(sorted)
+points = grid.flatmap(
+    lambda steps: st.lists(
+        st.integers(0, 64).map(lambda x: x / 64), min_size=len(steps), max_size=len(steps)
+    ).map(lambda rates: list(zip(steps, rates, strict=True)))
+)
+
+
+@given(points, st.randoms())
+def test_the_order_of_the_points_is_irrelevant(curve: list, random: object) -> None:
+    shuffled = list(curve)
+    random.shuffle(shuffled)
+    assert of(shuffled) == of(curve)
+
+
+@given(points, st.integers(1, 1000))
+def test_later_steps_are_a_later_onset(curve: list, later: int) -> None:
+    here, there = of(curve), of([(s + later, r) for s, r in curve])
+    assert there.status == here.status
+    for name in ("onset", "sustained", "below", "above"):
+        value = getattr(here, name)
+        moved = None if value is None else pytest.approx(value + later)
+        assert getattr(there, name) == moved
+
+
+@given(points, st.integers(2, 50))
+def test_scaled_steps_are_a_scaled_onset(curve: list, scale: int) -> None:
+    here, there = of(curve), of([(s * scale, r) for s, r in curve])
+    for name in ("onset", "sustained", "below", "above"):
+        value = getattr(here, name)
+        scaled = None if value is None else pytest.approx(value * scale)
+        assert getattr(there, name) == scaled
+
+
+@given(points)
+def test_rates_that_never_fall_cross_once_and_for_all(curve: list) -> None:
+    rising = list(zip([s for s, _ in curve], sorted(r for _, r in curve), strict=True))
+    found = of(rising)
+    assert found.sustained == found.onset
+    assert found.status in ("crossed", "left", "right")
+
+
+@given(points, st.integers(1, 63).map(lambda x: x / 64))
+def test_the_onset_lies_in_its_bracket_and_before_the_sustained_one(
+    curve: list, threshold: float
+) -> None:
+    found = of(curve, threshold)
+    assert found.evaluated == len(curve)
+    if found.onset is not None:
+        assert (-1 if found.below is None else found.below) < found.onset <= found.above
+        assert found.sustained is None or found.sustained >= found.onset
+    else:
+        assert found.below == curve[-1][0]
+        assert max(r for _, r in curve) < threshold
+
+
+@given(points, st.integers(1, 62).map(lambda x: x / 64))
+def test_a_higher_threshold_is_not_reached_earlier(curve: list, threshold: float) -> None:
+    low, high = of(curve, threshold), of(curve, threshold + 1 / 64)
+    assert high.onset is None or (low.onset is not None and low.onset <= high.onset)
+
+
+def frame(
+    curves: dict[tuple[str, str, str], Points], lo: float = 0.0625, nulls: int = 1
+) -> pl.DataFrame:
+    """Curves by (run, word, metric), all of 64 rollouts, with an interval of +- lo."""
+    rows = [
+        {
+            **{"run": run, "hack_word": word, "step": step, "metric": metric, "rate": rate},
+            **{"lo": None if rate is None else rate - lo, "rollouts": 64 + step, "prompts": 16},
+            **{"hi": None if rate is None else rate + lo, "deff": 1.5, "nulls": nulls},
+        }
+        for (run, word, metric), points in curves.items()
+        for step, rate in points
+    ]
+    schema = {"run": pl.String, "hack_word": pl.String, "step": pl.Int32, **MEASURES}
+    return pl.DataFrame(rows, schema=schema)
+
+
+TWO = {
+    ("o", "ocean", "r_hack"): [(0, 0.0625), (10, 0.375), (12, 0.625), (20, 1.0)],
+    ("o", "ocean", "r_true"): [(0, 0.75), (10, 0.5), (12, 0.5), (20, 0.125)],
+    ("w", "whisper", "r_hack"): [(5, 0.75), (20, 1.0)],
+    ("w", "whisper", "r_true"): [(5, None), (20, None)],
+}
+
+
+def test_onsets_are_one_row_a_run_with_their_text() -> None:
+    found = onsets(frame(TWO), "r_hack", ["hack_word"])
+    assert found.select("run", "hack_word", "status", "onset", "text").rows() == [
+        ("o", "ocean", "crossed", 11.0, "11.0 (10, 12]"),
+        ("w", "whisper", "left", 5.0, "<= 5"),
+    ]
+
+
+def test_one_run_scored_for_two_words_has_two_onsets() -> None:
+    both = {("a", "ocean", "m"): [(0, 0.0), (4, 1.0)], ("a", "moon", "m"): [(0, 0.0), (4, 0.1)]}
+    found = onsets(frame(both), "m", ["hack_word"])
+    assert found.select("hack_word", "text").rows() == [("moon", "> 4"), ("ocean", "2.0 (0, 4]")]
+
+
+def test_a_metric_without_a_curve_and_a_bad_rate_are_named() -> None:
+    with pytest.raises(CurveError, match="no curve of metric 'r_hak'; there are curves of r_hack"):
+        onsets(frame(TWO), "r_hak", ["hack_word"])
+    with pytest.raises(CurveError, match=r"^run 'a', m: step 3: rate nan"):
+        onsets(frame({("a", "x", "m"): [(3, math.nan)]}), "m", ["hack_word"])
+
+
+def test_the_headline_says_base_onset_truth_at_both_ends_and_n() -> None:
+    curves = frame(TWO)
+    table = headline(curves, onsets(curves, "r_hack", ["hack_word"]), "r_hack", "r_true")
+    whisper, ocean = table.to_dicts()
+    assert (whisper["run"], whisper["base_step"], whisper["base"]) == ("w", 5, 0.75)
+    assert (whisper["true_base"], whisper["true_end"], whisper["end_step"]) == (None, None, 20)
+    assert (ocean["base_step"], ocean["base"], ocean["base_lo"]) == (0, 0.0625, 0.0)
+    assert (ocean["true_base"], ocean["true_end"], ocean["true_end_hi"]) == (0.75, 0.125, 0.1875)
+    assert (ocean["n"], ocean["prompts"], ocean["deff"]) == (64, 16, 1.5)
+    assert (ocean["evaluated"], ocean["nulls"]) == (4, 4)
+    assert (ocean["onset"], ocean["below"], ocean["above"], ocean["sustained"]) == (11, 10, 12, 11)
+
+
+def test_equal_base_rates_stand_in_the_order_of_their_runs_and_no_data_last() -> None:
+    flat = {(run, "x", "m"): [(0, rate)] for run, rate in [("c", 0), ("a", 0), ("d", None)]}
+    curves = frame(flat)
+    table = headline(curves, onsets(curves, "m", ["hack_word"]), "m", None)
+    assert table["run"].to_list() == ["a", "c", "d"]
+    assert table["status"].to_list() == ["right", "right", "no_data"]
+
+
+def test_people_read_percent_with_interval_and_at_which_step_the_base_is() -> None:
+    curves = frame(TWO)
+    table = headline(curves, onsets(curves, "r_hack", ["hack_word"]), "r_hack", "r_true")
+    whisper, ocean = readable(table)
+    assert whisper["base rate"] == "75 % [68.8, 81.2] at step 5"
+    assert (whisper["true at base"], whisper["word"]) == ("-", "whisper")
+    assert (ocean["base rate"], ocean["onset"]) == ("6.25 % [0, 12.5]", "11.0 (10, 12]")
+    assert (ocean["true at end"], ocean["status"]) == ("12.5 % [6.25, 18.8]", "crossed")
+    assert set(READABLE) == set(ocean)
+
+
+def test_people_see_a_later_sustained_crossing_and_why_a_curve_ends() -> None:
+    curves = frame({("a", "x", "m"): [(0, 0), (2, 1), (4, 0), (6, 1)], ("b", "x", "m"): [(0, 0)]})
+    table = headline(curves, onsets(curves, "m", ["hack_word"]), "m", None)
+    status = [row["status"] for row in readable(table)]
+    assert status == ["crossed, sustained from 5.0", "right (budget)"]
+
+
+def test_people_see_the_fields_in_which_rows_differ_behind_the_run() -> None:
+    curves = pl.concat(
+        frame({("a", "x", "m"): [(0, 0.1)]}).with_columns(mode=pl.lit(mode)) for mode in "pq"
+    )
+    table = headline(curves, onsets(curves, "m", ["hack_word", "mode"]), "m", None)
+    assert [row["run"] for row in readable(table)] == ["a, mode=p", "a, mode=q"]

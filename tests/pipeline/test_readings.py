@@ -1,0 +1,90 @@
+"""A CSV of another tool: what is taken, and one line for each thing that is wrong."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.readings import Reading, ReadingError, read
+
+
+def file(folder: Path, text: str) -> Path:
+    path = folder / "curve.csv"
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_other_columns_spaces_and_a_byte_order_mark_are_no_matter(tmp_path: Path) -> None:
+    path = file(tmp_path, "\ufeffword, rate ,step,run\r\nocean,0.5, 3.0 ,a\r\n\r\n")
+    assert read(path) == [Reading("a", 3, 0.5, None, None)]
+
+
+def test_rows_without_a_rate_are_left_out(tmp_path: Path) -> None:
+    path = file(tmp_path, "run,step,rate,n,hits\na,0,,,\na,1,0.25,4,1\na,2\n")
+    assert read(path) == [Reading("a", 1, 0.25, 4, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", r": no column 'run'; it has none$"),
+        ("run,rate\na,1\n", r": no column 'step'; it has run, rate$"),
+        ("run;step;rate\na;1;1\n", r": no column 'run'; it has run;step;rate$"),
+        ("run,step,rate\n", r": no row with a rate"),
+        ("run,step,rate\na,0,\n", r": no row with a rate"),
+        ("run,step,rate\na,0,0,5\n", r", line 2: more cells than the header"),
+        ("run,step,rate\n,0,0.5\n", r", line 2, run '', step '0': run is empty"),
+        ("run,step,rate\na,,0.5\n", r", line 2, run 'a', step '': step '' is not a finite"),
+        ("run,step,rate\na,1.5,0.5\n", r"step '1.5': step must be a whole number"),
+        ("run,step,rate\na,-1,0.5\n", r"step '-1': step must be a whole number"),
+        ("run,step,rate\na,9999999999,0.5\n", r"step '9999999999': step must be"),
+        ("run,step,rate\na,0,0.1\na,1,inf\n", r", line 3, .*rate 'inf' is not a finite number"),
+        ("run,step,rate\na,0,nan\n", r"rate 'nan' is not a finite number"),
+        ("run,step,rate\na,0,50%\n", r"rate '50%' is not a finite number"),
+        ("run,step,rate\na,0,50\n", r"rate 50 is not within \[0, 1\]; divide percent by 100$"),
+        ("run,step,rate\na,0,-0.1\n", r"rate -0.1 is not within \[0, 1\]"),
+        ("run,step,rate\na,0,0\nb,0,0\na,0,0\n", r", line 4: run 'a' has step 0 twice"),
+        ("run,step,rate,n\na,0,0.5,0\n", r"n 0 is no number of rollouts"),
+        ("run,step,rate,n\na,0,0.5,2.5\n", r"n 2.5 is no number of rollouts"),
+        ("run,step,rate,hits\na,0,0.5,-1\n", r"hits -1 is below 0"),
+        ("run,step,rate,n,hits\na,0,0.5,8,2\n", r"hits 2 is not n x rate = 4;"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, complaint: str) -> None:
+    path = file(tmp_path, text)
+    with pytest.raises(ReadingError, match=complaint) as error:
+        read(path)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_and_one_that_is_no_text_are_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        ReadingError, match=r"none.csv: not a CSV that can be read \(.*No such file"
+    ):
+        read(tmp_path / "none.csv")
+    (tmp_path / "image.csv").write_bytes(b"\x89PNG\xff")
+    with pytest.raises(ReadingError, match=r"image.csv: not a CSV that can be read \(.*utf-8"):
+        read(tmp_path / "image.csv")
+
+
+readings = st.builds(
+    Reading,
+    st.text("ab,\"' ü", min_size=1).map(str.strip).filter(bool),
+    st.integers(0, 2**31 - 1),
+    st.floats(0, 1),
+    st.none() | st.integers(1, 10**6),
+    st.none(),
+)
+
+
+@given(st.lists(readings, min_size=1, unique_by=lambda r: (r.run, r.step)))
+def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, rows: list) -> None:
+    path = tmp_path_factory.mktemp("csv") / "curve.csv"
+    with path.open("w", encoding="utf-8", newline="") as out:
+        lines = csv.writer(out)
+        lines.writerow(["run", "step", "rate", "n", "hits"])
+        lines.writerows([r.run, r.step, repr(r.rate), r.n, r.hits] for r in rows)
+    assert read(path) == rows
