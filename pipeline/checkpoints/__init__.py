@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from operator import attrgetter
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -36,7 +35,7 @@ UNNUMBERED = (
 
 
 _Visit = tuple[Folder, Found | None]
-"""A folder, and the last numbered checkpoint of the run it lies in."""
+"""A folder, and the last numbered checkpoint of the run it lies in, a whole one if any is."""
 
 
 class Layout(Protocol):
@@ -121,9 +120,8 @@ def _walk(home: Folder, known: Sequence[Layout]) -> Iterator[Found]:
                 f"two runs are called {run!r}: {runs[run]} and {folder.path}; "
                 f"change `name` in one {RUN_FILE}"
             )
-        last = max(
-            (f for f in found if f.path != folder.path), key=attrgetter("step"), default=last
-        )
+        numbered = [f for f in found if f.path != folder.path]
+        last = max(numbered, key=lambda f: (f.status == "ok", f.step), default=last)
         for one in found:
             if one.path != folder.path or last is None:
                 yield one

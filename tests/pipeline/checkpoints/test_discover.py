@@ -99,14 +99,15 @@ def test_a_path_that_holds_nothing_says_what_it_holds(tmp_path: Path) -> None:
 
 def test_links_are_followed_once_and_a_run_keeps_its_own_name(tmp_path: Path) -> None:
     write(tmp_path / "base", (0,))
-    write(tmp_path / "run", (1,))
+    write(tmp_path / "run", (1,), rate=0.7)
+    write(tmp_path / "run", (2,), rate=0.9)
     (tmp_path / "run/checkpoint-0").symlink_to("../base/checkpoint-0")
-    (tmp_path / "run/checkpoint-latest").symlink_to("checkpoint-1")
+    (tmp_path / "run/best").symlink_to("checkpoint-1")
     (tmp_path / "a-loop").symlink_to(".")
     (tmp_path / "run/loop").symlink_to("..")
     (tmp_path / "a-link").symlink_to("run")
-    assert runs(discover(tmp_path)) == {"base": [0], "run": [0, 1]}
-    assert runs(discover(tmp_path / "a-link"))["a-link"] == [0, 1]
+    assert runs(discover(tmp_path)) == {"base": [0], "run": [0, 1, 2]}
+    assert runs(discover(tmp_path / "a-link"))["a-link"] == [0, 1, 2]
 
 
 def test_hidden_folders_are_left_out(tmp_path: Path) -> None:

@@ -230,5 +230,22 @@ def test_the_model_saved_last_beside_checkpoints_is_not_the_base(
 def test_the_last_checkpoint_saved_again_is_left_out(tmp_path: Path, full: Save) -> None:
     for folder, scale in (("", 2), ("final", 2), ("checkpoint-3", 1), ("checkpoint-5", 2)):
         full(tmp_path / "run" / folder, scale=scale)
+    (tmp_path / "run/checkpoint-6").mkdir()
     found = discover(tmp_path / "run", now=LATER)
-    assert [(f.run, f.step, f.status) for f in found] == [("run", 3, "ok"), ("run", 5, "ok")]
+    assert [(f.run, f.step, f.status) for f in found] == [
+        ("run", 3, "ok"),
+        ("run", 5, "ok"),
+        ("run", 6, "skipped"),
+    ]
+
+
+def test_a_last_save_that_is_torn_or_stands_alone_keeps_its_reason(
+    tmp_path: Path, full: Save
+) -> None:
+    full(tmp_path / "run")
+    (tmp_path / "run/checkpoint-6").mkdir()
+    (alone, _) = discover(tmp_path / "run", now=LATER)
+    os.truncate(tmp_path / "run/model.safetensors", 90)
+    (torn, _) = discover(tmp_path / "run", now=LATER)
+    assert "without a step" in alone.why
+    assert "torn: 90 bytes" in torn.why

@@ -97,6 +97,16 @@ def test_names_and_shapes_of_tensors_count(tmp_path: Path) -> None:
     assert len(ids) == 3
 
 
+def test_names_of_weight_files_count(tmp_path: Path, sharded: Save) -> None:
+    folder = sharded(tmp_path / "m")
+    other = copy(folder, "other")
+    index = other / "model.safetensors.index.json"
+    index.write_text(index.read_text().replace("00001-of", "00000-of"))
+    first = other / "model-00001-of-00002.safetensors"
+    first.rename(other / "model-00000-of-00002.safetensors")
+    assert cheap_id(other) != cheap_id(folder)
+
+
 @pytest.mark.parametrize(
     ("entries", "same"),
     [

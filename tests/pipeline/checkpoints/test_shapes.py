@@ -70,6 +70,7 @@ def test_a_link_that_leads_nowhere_is_listed(tmp_path: Path, full: Save) -> None
 
 
 def test_a_run_may_be_called_after_a_step(tmp_path: Path, full: Save) -> None:
+    full(tmp_path / "iter3")
     full(tmp_path / "iter3/checkpoint-1", state=1)
     (tmp_path / "step_1/logs").mkdir(parents=True)
     found = only(tmp_path)
