@@ -1,14 +1,17 @@
 """Rows of rollouts to curves: the rate of each metric at each checkpoint, with its interval."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import unquote
 
 import numpy as np
 import polars as pl
 
 from pipeline import intervals, readings
+
+T = TypeVar("T")
 
 BATCH_ROWS = 500_000
 """Rows grouped by prompt at a time: bounds memory, whatever the size of the sweep."""
@@ -136,7 +139,7 @@ def _checkpoints(
     rows: pl.LazyFrame, metrics: Mapping[str, str], keys: Sequence[str]
 ) -> pl.DataFrame:
     """One row a checkpoint: keys, fingerprint, number of rows, and nulls of each metric."""
-    found = set(rows.collect_schema().names())
+    found = _readable(rows.collect_schema).names()
     needed = [*keys, "fingerprint", "prompt_id", "null_reason", *metrics]
     for name in needed:
         if name not in found:
@@ -145,12 +148,25 @@ def _checkpoints(
     counts = [(pl.col(m).is_null() & lost).sum().alias(f"{m}|nulls") for m in metrics]
     bad = [_impossible(m, kind).sum().alias(f"{m}|bad") for m, kind in metrics.items()]
     table = rows.group_by([*keys, "fingerprint"]).agg(pl.len().alias("rows"), *counts, *bad)
-    checkpoints = table.collect(engine="streaming").sort([*keys, "fingerprint"])
+    collected = _readable(lambda: table.collect(engine="streaming"))
+    checkpoints = collected.sort([*keys, "fingerprint"])
     if checkpoints.is_empty():
         raise CurveError("no rollouts: the partitions hold no row; run the sweep first")
     _refuse_two_weights(checkpoints, keys)
     _refuse_impossible(checkpoints, metrics)
     return checkpoints
+
+
+def _readable(read: Callable[[], T]) -> T:
+    """What `read` returns; CurveError where a file is missing, torn or of another schema."""
+    try:
+        return read()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise CurveError(
+            f"partitions cannot be read as one table: {reason}; delete the one that is torn or "
+            "foreign and sweep again"
+        ) from error
 
 
 def _impossible(metric: str, kind: str) -> pl.Expr:
@@ -195,7 +211,8 @@ def _tallies(
     by_checkpoint = [term for metric in metrics for term in _checkpoint_sums(metric)]
     part = rows.filter(pl.col("step").is_between(first, last))
     prompts = part.group_by([*keys, "prompt_id"]).agg(by_prompt)
-    return prompts.group_by(keys).agg(by_checkpoint).collect(engine="streaming")
+    checkpoints = prompts.group_by(keys).agg(by_checkpoint)
+    return _readable(lambda: checkpoints.collect(engine="streaming"))
 
 
 def _batches(checkpoints: pl.DataFrame, batch_rows: int) -> Iterator[tuple[int, int]]:

@@ -172,6 +172,18 @@ def test_an_empty_partition_is_said_to_be_empty() -> None:
         curves(lazy(), BINARY, IDENTITY)
 
 
+def test_a_missing_a_torn_and_a_foreign_partition_are_one_line_each(tmp_path: Path) -> None:
+    rows = lazy(row(0, 1.0)).collect()
+    whole, torn = (write(tmp_path, rows, "a", step) for step in (0, 1))
+    torn.write_bytes(whole.read_bytes()[:-20])
+    foreign = write(tmp_path, rows.with_columns(extra=pl.lit(1)), "a", 2)
+    gone = tmp_path / "run=a" / "step=3" / "k.parquet"
+    for bad, reason in ((torn, "PAR1"), (foreign, "extra column"), (gone, "No such file")):
+        with pytest.raises(CurveError, match=f"cannot be read as one table: .*{reason}") as error:
+            curves(scan([whole, bad]), BINARY, IDENTITY)
+        assert "\n" not in str(error.value)
+
+
 def test_two_weights_for_one_checkpoint_are_refused_with_both_fingerprints() -> None:
     rows = [row(0, 1.0, step=5), row(1, 1.0, step=5, fingerprint="g")]
     with pytest.raises(CurveError, match=r"^run 'a', step 5: two different weights .* f and g;"):
