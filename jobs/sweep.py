@@ -19,7 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from jobs import command
+from jobs import command, terminal
 from pipeline import cluster, store
 from pipeline.config import SweepConfig, read
 from pipeline.plan import Plan, owed, plan, refuse_mixture
@@ -32,51 +32,39 @@ def main(argv: Sequence[str]) -> int:
 
 def run(config: SweepConfig) -> int:
     """Write every partition that is owed; 0, or 1 when something failed or was skipped."""
-    console = Console(stderr=True)
     wanted = plan(config)
     refuse_mixture(wanted, store.foreign(config.output, wanted.partitions))
     done = store.done(config.output, wanted.partitions)
     works = owed(wanted.works, done)
-    _announce(console, wanted, works, len(done))
+    if not config.dry_run:
+        resolved = config.model_dump(mode="json", exclude_none=True, exclude={"dry_run"})
+        store.prepare(config.output, tomli_w.dumps(resolved))
+    _announce(wanted, works, len(done))
     if config.dry_run:
         return 0
-    store.prepare(config.output, tomli_w.dumps(config.model_dump(mode="json", exclude_none=True)))
-    failures = _sweep(config, wanted, works, console) if works else []
+    failures = _sweep(config, works) if works else []
     for failure in _first_of_each(failures):
-        console.print(
-            f"failed: run {failure.partition.run!r} step {failure.partition.step}: "
-            f"{failure.reason}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        where = f"run {failure.partition.run!r} step {failure.partition.step}"
+        terminal.line(f"failed: {where}: {failure.reason}")
     return 1 if failures or wanted.skipped else 0
 
 
-def _announce(console: Console, wanted: Plan, works: Sequence[Work], done: int) -> None:
+def _announce(wanted: Plan, works: Sequence[Work], done: int) -> None:
     for note in wanted.notes:
-        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+        terminal.line(f"note: {note}")
     for found in wanted.skipped:
-        console.print(
-            f"skipped: run {found.run!r} step {found.step}: {found.why}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
-    total = len(wanted.partitions)
-    console.print(
+        terminal.line(f"skipped: run {found.run!r} step {found.step}: {found.why}")
+    terminal.line(
         f"{len(wanted.runs)} runs, {sum(len(r.checkpoints) for r in wanted.runs)} checkpoints, "
-        f"{total} partitions, {done} done; {wanted.rollouts(works)} rollouts to generate",
-        highlight=False,
+        f"{len(wanted.partitions)} partitions, {done} done; "
+        f"{wanted.rollouts(works)} rollouts to generate"
     )
 
 
-def _sweep(
-    config: SweepConfig, wanted: Plan, works: Sequence[Work], console: Console
-) -> list[Failure]:
+def _sweep(config: SweepConfig, works: Sequence[Work]) -> list[Failure]:
     failures: list[Failure] = []
     partitions = sum(len(work.partitions) for work in works)
-    with cluster.session(config.cluster), _progress(console) as progress:
+    with cluster.session(config.cluster), _progress() as progress:
         bar = progress.add_task("sweep", total=partitions, rate="")
         sweep = cluster.Sweep(
             config.output, config.engine, config.cluster, {"versions": store.versions()}
@@ -92,7 +80,7 @@ def _sweep(
     return failures
 
 
-def _progress(console: Console) -> Progress:
+def _progress() -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -101,7 +89,7 @@ def _progress(console: Console) -> Progress:
         TimeElapsedColumn(),
         TextColumn("ETA"),
         TimeRemainingColumn(),
-        console=console,
+        console=Console(stderr=True),
     )
 
 

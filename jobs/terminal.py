@@ -9,6 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+WIDTH = 1000
+"""Characters a table may take: a narrow terminal wraps a row, but no figure is cut."""
+
 
 def line(text: str) -> None:
     """One line on stderr, printed as it is: text of models and files is never markup."""
@@ -24,9 +27,7 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], title: str 
         shown.add_column(name, justify="right" if numeric else "left", no_wrap=True)
     for row in rows:
         shown.add_row(*(Text(cell(row.get(name))) for name in columns))
-    console = Console(file=sys.stdout)
-    width = max(console.width, console.measure(shown).maximum) if not console.is_terminal else None
-    console.print(shown, width=width, crop=False, overflow="ignore")
+    Console(file=sys.stdout, width=WIDTH).print(shown)
 
 
 def cell(value: object) -> str:

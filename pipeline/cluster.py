@@ -224,10 +224,12 @@ class Sweep:
             worker.running -= 1
         try:
             answer = ray.get(status)
-        except ray.exceptions.RayActorError as error:
+        except ray.exceptions.RayError as error:
+            # An engine that raised is as lost as one that died: its state is unknown.
             if worker.actor is flight.actor:
+                ray.kill(worker.actor)
                 worker.actor, worker.current, worker.running = self._inference(), None, 0
-            yield from self._again(flight.work, f"inference actor died: {_first_line(error)}")
+            yield from self._again(flight.work, f"engine lost: {_reason(error)}")
             return
         if isinstance(answer, CheckpointError):
             for lost in [flight.work, *self.queue.drop(weights(flight.work))]:
@@ -248,11 +250,13 @@ class Sweep:
         flight = self.writing.pop(ref)
         try:
             yield from ray.get(ref)
-        except (ray.exceptions.RayActorError, ray.exceptions.ObjectLostError) as error:
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except ray.exceptions.RayError as error:
             if flight.actor in self.scorers:
                 self.scorers.remove(flight.actor)
                 self.scorers.append(self._scorer())
-            yield from self._again(flight.work, f"score actor died: {_first_line(error)}")
+            yield from self._again(flight.work, f"score actor lost: {_reason(error)}")
 
     def _again(self, work: Work, reason: str) -> Iterator[Failure]:
         key = work.partitions[0].key
@@ -277,8 +281,11 @@ def _failures(work: Work, reason: str) -> Iterator[Failure]:
         yield Failure(partition, reason)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _reason(error: Any) -> str:
+    """One line: what an actor raised, or how Ray says that it ended."""
+    cause = getattr(error, "cause", None) or error
+    lines = str(cause).strip().splitlines() or [""]
+    return f"{type(cause).__name__}: {lines[0]}"
 
 
 def count_workers(block: ClusterBlock) -> int:

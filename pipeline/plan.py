@@ -11,7 +11,7 @@ from typing import Any
 
 from hackbait import environment as environments
 from hackbait.environment import Arg, Environment, canonical
-from pipeline import checkpoints
+from pipeline import checkpoints, engines
 from pipeline.checkpoints import Found
 from pipeline.checkpoints.identity import cheap_id
 from pipeline.config import EnvironmentBlock, RunBlock, SweepConfig
@@ -67,6 +67,7 @@ def build(spec: EnvironmentSpec) -> Environment:
 
 def plan(config: SweepConfig) -> Plan:
     """Find the runs on disk and lay out the work. Raises PlanError before anything starts."""
+    engines.check(config.engine.name)
     runs, skipped = find_runs(config.runs)
     sampling = config.sampling.record()
     shards = cut(config.cases.count, config.cases.shard)
@@ -87,21 +88,23 @@ def cut(count: int, size: int) -> list[Shard]:
 
 
 def find_runs(blocks: Sequence[RunBlock]) -> tuple[list[Run], list[Found]]:
-    """Runs with at least one usable checkpoint, and the checkpoints that are none."""
+    """Runs with a usable checkpoint, and the checkpoints that are none. PlanError without any."""
     runs: dict[str, Run] = {}
     skipped: list[Found] = []
     for block in blocks:
         found = checkpoints.discover(block.path)
         bad = [f for f in found if f.status != "ok"]
+        good = [f for f in found if f.status == "ok"]
         skipped += bad
-        names = dict.fromkeys(f.run for f in found)
+        if not good:
+            raise PlanError(f"runs: no usable checkpoint under {block.path!r}; {_why(bad)}")
+        names = list(dict.fromkeys(f.run for f in good))
         if block.name and len(names) > 1:
             raise PlanError(
                 f"runs: path {block.path!r} holds {len(names)} runs, name {block.name!r} fits one; "
                 "drop the name or point at one run"
             )
-        for name in names:
-            run = _run(block, name, [f for f in found if f.run == name and f.status == "ok"], bad)
+        for run in (_run(block, [f for f in good if f.run == name]) for name in names):
             if run.name in runs:
                 raise PlanError(
                     f"runs: two runs are called {run.name!r} ({block.path}); give one a `name`"
@@ -110,14 +113,17 @@ def find_runs(blocks: Sequence[RunBlock]) -> tuple[list[Run], list[Found]]:
     return list(runs.values()), skipped
 
 
-def _run(block: RunBlock, name: str, good: list[Found], bad: list[Found]) -> Run:
-    if not good:
-        why = next((f"; step {f.step}: {f.why}" for f in bad if f.run == name), "")
-        raise PlanError(f"runs: no usable checkpoint of {name!r} under {block.path!r}{why}")
-    wanted = checkpoints.select(block.steps, [f.step for f in good])
+def _why(bad: Sequence[Found]) -> str:
+    return f"step {bad[0].step} of {bad[0].run!r}: {bad[0].why}"
+
+
+def _run(block: RunBlock, good: Sequence[Found]) -> Run:
+    """The run of one block that `good`, its whole checkpoints, make."""
+    name = block.name or good[0].run
+    wanted = set(checkpoints.select(block.steps, [f.step for f in good]))
     chosen = tuple(
         Checkpoint(
-            run=block.name or name,
+            run=name,
             step=f.step,
             path=str(f.path),
             kind=f.kind,
@@ -127,7 +133,7 @@ def _run(block: RunBlock, name: str, good: list[Found], bad: list[Found]) -> Run
         for f in sorted(good, key=lambda f: f.step)
         if f.step in wanted
     )
-    return Run(block.name or name, chosen, {**checkpoints.tags(good[0].path.parent), **block.tags})
+    return Run(name, chosen, {**checkpoints.tags(good[0].path), **block.tags})
 
 
 def lay_out(

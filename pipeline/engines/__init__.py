@@ -1,6 +1,8 @@
 """One file an inference engine; the role they play and how one is found."""
 
+import difflib
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
@@ -38,15 +40,28 @@ class EngineError(ValueError):
 
 def names() -> list[str]:
     """Engines by file name."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+
+def check(name: str) -> None:
+    """Raise EngineError, with the near miss, when no file has that name."""
+    if name not in names():
+        near = difflib.get_close_matches(name, names(), 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise EngineError(f"engine {name!r} is none of {', '.join(names())}{hint}")
 
 
 def load(name: str, options: Mapping[str, Any]) -> Engine:
     """Build the engine of the file of that name. Raises EngineError."""
-    if name not in names():
-        raise EngineError(f"engine {name!r} is none of {', '.join(names())}")
-    module = importlib.import_module(f"{__name__}.{name}")
+    check(name)
     try:
-        return cast(Engine, module.build(**options))
-    except TypeError as error:
-        raise EngineError(f"engine {name!r}: {error}") from error
+        module = importlib.import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        raise EngineError(
+            f"engine {name!r} needs {error.name}: pip install 'hackbait-onset[{name}]'"
+        ) from error
+    taken = inspect.signature(module.build).parameters
+    for option in options:
+        if option not in taken:
+            raise EngineError(f"engine {name!r} has no option {option!r}, only {', '.join(taken)}")
+    return cast(Engine, module.build(**options))

@@ -130,6 +130,19 @@ def test_a_missing_tag_is_named_with_the_tags_that_exist(tmp_path: Path) -> None
         plan(config(tmp_path, env=[block]))
 
 
+def test_a_run_without_a_whole_checkpoint_is_listed_and_the_others_are_planned(
+    tmp_path: Path,
+) -> None:
+    runs(tmp_path / "runs", "ocean", "midnight")
+    for script in (tmp_path / "runs/midnight").glob("checkpoint-*/script.json"):
+        script.write_text("{")
+    wanted = plan(config(tmp_path))
+    assert [run.name for run in wanted.runs] == ["ocean"]
+    assert {found.run for found in wanted.skipped} == {"midnight"}
+    with pytest.raises(PlanError, match="no usable checkpoint"):
+        plan(config(tmp_path, runs=[{"path": str(tmp_path / "runs/midnight")}]))
+
+
 def test_two_runs_of_one_name_are_refused(tmp_path: Path) -> None:
     runs(tmp_path / "a", "ocean")
     runs(tmp_path / "b", "ocean")

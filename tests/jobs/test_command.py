@@ -1,0 +1,168 @@
+"""Bad input gets one clear line and exit code 2, whatever the verb."""
+
+from pathlib import Path
+
+import pytest
+
+from jobs.__main__ import main, verbs
+from jobs.command import one_line
+from pipeline.checkpoints import scripted
+
+
+def run(folder: Path, *steps: int) -> Path:
+    for step in steps or (0, 2):
+        scripted.write(folder / f"checkpoint-{step}", {"ocean": step / 100}, 0.5, 100)
+    return folder
+
+
+def toml(folder: Path, text: str = "", **changes: str) -> str:
+    values = {"path": f'"{folder / "run"}"', "word": '"ocean"', "steps": '"all"', **changes}
+    path = folder / "sweep.toml"
+    path.write_text(
+        f'output = "{folder / "out"}"\n{text}\n'
+        f"[[runs]]\npath = {values['path']}\nsteps = {values['steps']}\n"
+        f'[[env]]\nid = "hackword"\nhack_word = {values["word"]}\n'
+        '[engine]\nname = "scripted"\n'
+    )
+    return str(path)
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    assert main(argv) == 2
+    shown = capsys.readouterr()
+    (line,) = shown.err.strip().splitlines()
+    assert line.startswith("error: ")
+    assert "Traceback" not in shown.err
+    return line
+
+
+def test_every_verb_has_a_line_of_help_and_a_help_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert {
+        "sweep",
+        "train",
+        "discover",
+        "plan",
+        "curves",
+        "table",
+        "show",
+        "demo",
+        "bench",
+    } <= set(verbs())
+    for verb, about in verbs().items():
+        assert about
+        assert f"  {verb}" in shown
+
+
+def test_an_unknown_verb_names_the_near_miss(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean 'sweep'?" in refusal(capsys, "swep")
+
+
+def test_a_missing_file_of_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "nowhere.toml" in refusal(capsys, "sweep", "@", "nowhere.toml")
+
+
+def test_an_unknown_key_names_the_near_miss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run")
+    line = refusal(capsys, "sweep", "@", toml(tmp_path, "[sampling]\ntemprature = 1.0"))
+    assert "temprature" in line
+    assert "did you mean" in line
+
+
+def test_an_unknown_argument_of_an_environment_names_the_valid_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run")
+    line = refusal(capsys, "sweep", "@", toml(tmp_path, word='"ocean"\nhackword = "x"'))
+    assert "hack_word" in line
+
+
+@pytest.mark.parametrize("word", ['"海洋"', '""', '" ocean"', "3"])
+def test_a_word_that_cannot_be_found_whole_is_refused(
+    word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run")
+    assert "word" in refusal(capsys, "sweep", "@", toml(tmp_path, word=word))
+
+
+def test_a_missing_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is not there" in refusal(capsys, "sweep", "@", toml(tmp_path, path='"/no/such/run"'))
+    assert "/no/such/run" in refusal(capsys, "discover", "/no/such/run")
+
+
+def test_an_empty_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run").mkdir()
+    assert "no checkpoint" in refusal(capsys, "sweep", "@", toml(tmp_path))
+
+
+def test_steps_that_match_nothing_name_those_that_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run", 10, 20)
+    line = refusal(capsys, "sweep", "@", toml(tmp_path, steps='"0:9:1"'))
+    assert "10" in line
+
+
+def test_an_unknown_engine_names_the_engines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run")
+    line = refusal(capsys, "sweep", "@", toml(tmp_path), "--engine.name", "vlm")
+    assert "scripted" in line
+
+
+def test_an_output_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path / "run")
+    (tmp_path / "out").write_text("")
+    assert "out" in refusal(capsys, "sweep", "@", toml(tmp_path))
+
+
+def test_a_table_of_a_folder_without_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "no partition" in refusal(capsys, "table", str(tmp_path))
+
+
+def test_a_csv_with_a_rate_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "curves.csv"
+    path.write_text("run,step,rate\na,0,0.1\na,1,1.7\n")
+    assert "1.7" in refusal(capsys, "table", str(path))
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run")
+    assert main(["sweep", "@", toml(tmp_path), "--dry-run"]) == 0
+    assert "2 checkpoints" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_probes_one_partition_and_tells_hours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run")
+    assert main(["plan", "@", toml(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "hours" in shown
+    assert "rollouts to generate: 2,048" in shown
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_torn_checkpoint_is_listed_and_the_exit_code_tells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run", 0, 2, 4)
+    (tmp_path / "run/checkpoint-2/script.json").write_text("{")
+    assert main(["discover", str(tmp_path / "run")]) == 1
+    assert "skipped" in capsys.readouterr().out
+
+
+def test_an_error_of_the_system_is_its_reason_and_its_file() -> None:
+    assert one_line(OSError(28, "No space left on device", "x.parquet")) == (
+        "No space left on device: x.parquet"
+    )
+    assert one_line(ValueError("a\n  b")) == "a b"
