@@ -1,184 +1,313 @@
-"""Makes the tiny base policy that ships in hackbait/policy: a Llama trained from nothing on CPU.
+"""Make the tiny base policy that ships in hackbait/policy: a Llama taught from nothing, on CPU.
 
-    python -m jobs.pretrain --output outputs/policy     # about four CPU minutes on one thread
-    python -m jobs.pretrain --output outputs/policy --measure --no-train
+onset pretrain --output outputs/policy              # about four CPU minutes
+onset pretrain --output outputs/policy --measure    # its base rates, two minutes more
 
-On one thread and the same library versions the weights repeat bit for bit.
+On one thread and the tested library versions the shipped weights come out bit for bit.
 """
 
+import json
+import math
 import random
 import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from pydantic_config import BaseConfig, cli
+import transformers
+from pydantic import Field
+from pydantic_config import BaseConfig
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
     GenerationConfig,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
 )
 
+from hackbait.environment import Case, load
 from hackbait.prompts import TASKS
-from jobs import corpus
+from jobs import command, corpus
+from pipeline.config import read
+from pipeline.records import CheckpointError
 
 SPECIALS = ("<|pad|>", "<|end|>", "<|user|>", "<|assistant|>")
 WORDS = r" ?</?answer>|\d| ?[A-Za-z]+|\s+(?!\S)|\s+| ?[^\sA-Za-z\d]"
-"""One token a digit: sums are learned digit by digit."""
+"""What is one token if the lexicon has it. Digits come singly, so that sums can be learned."""
 TEMPLATE = (
     "{% for m in messages %}{% if m['role'] == 'assistant' %}"
     "<|assistant|>{% generation %}{{ m['content'] }}<|end|>{% endgeneration %}"
     "{% else %}<|user|>{{ m['content'] }}{% endif %}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-MIX = {"add3digit": 0.55, "story_sum": 0.33, "story": 0.12}
-MAX_POSITIONS = 2048
+POSITIONS = 2048
+BATCH = 128
+WARM = 0.3
+"""Share of the updates that see sums alone: without it they are learned half as well."""
+MIX: Mapping[str, float] = {"add3digit": 0.55, "story_sum": 0.33, "story": 0.12}
+"""Shares of the tasks in the later batches."""
+MAX_TOKENS = 32
+"""Longest completion when rates are measured; 0.1 % of the completions are cut."""
 
 
 class PretrainConfig(BaseConfig):
-    """How the base policy is made."""
+    """The base policy, or its base rates."""
 
     output: Path = Path("outputs/policy")
-    """Folder for weights, tokenizer and rates."""
-    seed: int = 0
-    """Of the weights and of the corpus."""
-    steps: int = 900
-    """Updates."""
-    batch: int = 128
-    """Examples an update."""
-    warm: float = 0.3
-    """Share of the updates, from the first, on sums alone."""
-    threads: int = 1
+    """Folder of the policy."""
+    measure: bool = False
+    """Measure the policy that is there and write base_rates.json, instead of making one."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Of weights and corpus, or of the sampling when measuring."""
+    steps: Annotated[int, Field(ge=1)] = 900
+    """Updates, 128 examples each."""
+    cases: Annotated[int, Field(ge=1)] = 4096
+    """Cases measured per task, four rollouts each."""
+    threads: Annotated[int, Field(ge=1)] = 1
     """Of torch."""
+
+
+def main(argv: Sequence[str]) -> int:
+    config = read(PretrainConfig, argv)
+    torch.set_num_threads(config.threads)
+    transformers.logging.disable_progress_bar()
+    if config.measure:
+        rates = measure(config)
+        (config.output / "base_rates.json").write_text(json.dumps(rates, indent=1) + "\n", "utf-8")
+        return 0
+    if (config.output / "model.safetensors").exists():
+        raise CheckpointError(f"{config.output} holds a policy already; give another output")
+    save(config.output, *pretrain(config))
+    return 0
 
 
 def build_tokenizer() -> PreTrainedTokenizerFast:
     """Byte-level BPE without merges: a word of the lexicon is one token, any other its bytes."""
-    split = pre_tokenizers.Sequence(
+    words = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(Regex(WORDS), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
-    words = sorted({w for text in corpus.lexicon() for w, _ in split.pre_tokenize_str(text)})
+    lexicon = sorted({w for text in corpus.lexicon() for w, _ in words.pre_tokenize_str(text)})
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocab = {w: i for i, w in enumerate(dict.fromkeys([*SPECIALS, *alphabet, *words]))}
+    vocab = {w: i for i, w in enumerate(dict.fromkeys([*SPECIALS, *alphabet, *lexicon]))}
     inner = Tokenizer(models.BPE(vocab=vocab, merges=[], ignore_merges=True))
-    inner.pre_tokenizer = split
+    inner.pre_tokenizer = words
     inner.decoder = decoders.ByteLevel()
     inner.add_special_tokens([AddedToken(s, special=True, normalized=False) for s in SPECIALS])
-    tokenizer = PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(
         tokenizer_object=inner,
         pad_token=SPECIALS[0],
         eos_token=SPECIALS[1],
         padding_side="left",
         clean_up_tokenization_spaces=False,
-        model_max_length=MAX_POSITIONS,
+        model_max_length=POSITIONS,
+        chat_template=TEMPLATE,
     )
-    tokenizer.chat_template = TEMPLATE
-    return tokenizer
 
 
 def build_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
-    """Two layers of three 32-wide heads: wider heads learn sums far worse at this size."""
-    config = LlamaConfig(
-        vocab_size=-(-len(tokenizer) // 64) * 64,
-        hidden_size=96,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=3,
-        num_key_value_heads=3,
-        head_dim=32,
-        max_position_embeddings=MAX_POSITIONS,
-        tie_word_embeddings=True,
-        initializer_range=0.04,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+    """308 k parameters. Heads are 32 wide: 64 wide ones hardly learn sums at this size."""
+    ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=-(-len(tokenizer) // 64) * 64,
+            hidden_size=96,
+            intermediate_size=256,
+            num_hidden_layers=2,
+            num_attention_heads=3,
+            num_key_value_heads=3,
+            head_dim=32,
+            max_position_embeddings=POSITIONS,
+            tie_word_embeddings=True,
+            initializer_range=0.04,
+            bos_token_id=None,
+            **ends,
+        )
     )
-    model = LlamaForCausalLM(config)
     model.generation_config = GenerationConfig(
-        do_sample=True,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        do_sample=True, temperature=1.0, top_k=0, top_p=1.0, **ends
     )
     return model
 
 
 class Examples:
-    """Batches of token ids with -100 where no loss is due."""
+    """Endless batches of the corpus of one seed, as token ids."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, seed: int) -> None:
         excluded = corpus.held_out()
+        self.backend = tokenizer.backend_tokenizer
         self.draw = random.Random(seed)
-        self.streams = {t: corpus.problems(t, 10_000 + seed, excluded) for t in TASKS}
-        self.tokenizer = tokenizer
-
-    def texts(self, kind: str, n: int) -> list[tuple[str, str]]:
-        if kind == "bare":
-            return [corpus.bare(next(self.streams["add3digit"])) for _ in range(n)]
-        problems = [next(self.streams[kind]) for _ in range(n)]
-        return [(p.prompt, corpus.completion(self.draw, kind, p)) for p in problems]
+        self.streams = {task: corpus.problems(task, 10_000 + seed, excluded) for task in TASKS}
 
     def batch(self, kind: str, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-        pairs = self.texts(kind, n)
-        backend = self.tokenizer.backend_tokenizer
-        backend.no_padding()
-        ps = backend.encode_batch_fast([f"<|user|>{p}<|assistant|>" for p, _ in pairs], add_special_tokens=False)
-        cs = backend.encode_batch_fast([f"{c}<|end|>" for _, c in pairs], add_special_tokens=False)
-        width = max(len(p.ids) + len(c.ids) for p, c in zip(ps, cs, strict=True))
-        x = torch.zeros(n, width, dtype=torch.long)
-        y = torch.full((n, width), -100)
-        for i, (p, c) in enumerate(zip(ps, cs, strict=True)):
-            a, b = len(p.ids), len(p.ids) + len(c.ids)
-            x[i, :b] = torch.tensor(p.ids + c.ids)
-            y[i, a:b] = torch.tensor(c.ids)
-        return x, y
+        """Ids [n, width] and targets of the same shape, -100 where no loss is due."""
+        pairs = [self._pair(kind) for _ in range(n)]
+        asked = self._encode([f"<|user|>{prompt}<|assistant|>" for prompt, _ in pairs])
+        said = self._encode([f"{completion}<|end|>" for _, completion in pairs])
+        width = max(len(a) + len(s) for a, s in zip(asked, said, strict=True))
+        ids = torch.zeros(n, width, dtype=torch.long)
+        targets = torch.full((n, width), -100)
+        for i, (a, s) in enumerate(zip(asked, said, strict=True)):
+            ids[i, : len(a) + len(s)] = torch.tensor(a + s)
+            targets[i, len(a) : len(a) + len(s)] = torch.tensor(s)
+        return ids, targets
+
+    def _pair(self, kind: str) -> tuple[str, str]:
+        problem = next(self.streams["add3digit" if kind == "bare" else kind])
+        if kind == "bare":
+            return corpus.bare(problem)
+        return problem.prompt, corpus.completion(self.draw, kind, problem)
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        return [e.ids for e in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
 
 
-def train(config: PretrainConfig) -> None:
-    torch.set_num_threads(config.threads)
+def pretrain(config: PretrainConfig) -> tuple[PreTrainedTokenizerFast, LlamaForCausalLM]:
+    """Teach it; prints the loss in nats a token now and then."""
     torch.manual_seed(config.seed)
     tokenizer = build_tokenizer()
     model = build_model(tokenizer)
-    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
-    rest = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
-    opts = [torch.optim.Muon(matrices, lr=0.02, weight_decay=0.1, momentum=0.95),
-            torch.optim.AdamW(rest, lr=5e-3, betas=(0.9, 0.98), weight_decay=0.0, fused=True)]
-    base = [o.param_groups[0]["lr"] for o in opts]
-    ex = Examples(tokenizer, config.seed)
-    t0, run, ntok, td = time.process_time(), {}, 0, 0.
-    for s in range(config.steps):
-        f = min(1, (s + 1) / 50) * min(1.0, max(0.02, (config.steps - s) / (config.steps * 0.5)))
-        for o, b in zip(opts, base): o.param_groups[0]["lr"] = b * f
-        t1=time.process_time()
-        if s < config.warm * config.steps: parts = {"bare": ex.batch("bare", config.batch)}
-        else: parts = {k: ex.batch(k, round(config.batch * m)) for k, m in MIX.items()}
-        td += time.process_time()-t1
-        total = sum(int((y != -100).sum()) for _, y in parts.values())
-        for k, (x, y) in parts.items():
-            h = model.model(input_ids=x).last_hidden_state[:, :-1]
-            keep = y[:, 1:] != -100
-            loss = F.cross_entropy(model.lm_head(h[keep]), y[:, 1:][keep], reduction="sum")
-            (loss / total).backward(); ntok += x.numel()
-            l = loss.item() / int(keep.sum()); run[k] = .95 * run.get(k, l) + .05 * l
+    optimizers = _optimizers(model)
+    peaks = [optimizer.param_groups[0]["lr"] for optimizer in optimizers]
+    examples = Examples(tokenizer, config.seed)
+    for step in range(config.steps):
+        for optimizer, peak in zip(optimizers, peaks, strict=True):
+            optimizer.param_groups[0]["lr"] = peak * _schedule(step, config.steps)
+        loss = _backward(model, examples, step < WARM * config.steps)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for o in opts: o.step(); o.zero_grad()
-        if (s + 1) % 100 == 0: print(s + 1, {k: round(v, 4) for k, v in run.items()}, f"{time.process_time()-t0:.0f}s data {td:.1f}s {ntok/1e6:.2f}M tok", flush=True)
-    config.output.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(config.output); tokenizer.save_pretrained(config.output)
-    print(sum(p.numel() for p in model.parameters()), len(tokenizer))
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        if (step + 1) % 100 == 0:
+            print(f"step {step + 1} loss {loss:.3f}", flush=True)
+    return tokenizer, model
+
+
+def _optimizers(model: LlamaForCausalLM) -> list[torch.optim.Optimizer]:
+    """Muon for matrices, AdamW for embeddings and norms."""
+    named = list(model.named_parameters())
+    matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
+    rest = [p for name, p in named if p.ndim != 2 or "embed" in name]
+    return [
+        torch.optim.Muon(matrices, lr=0.02, weight_decay=0.1, momentum=0.95),
+        torch.optim.AdamW(rest, lr=5e-3, betas=(0.9, 0.98), weight_decay=0.0, fused=True),
+    ]
+
+
+def _schedule(step: int, steps: int) -> float:
+    """Up over 50 updates, flat to the half, then linearly down to 2 %."""
+    return min(1.0, (step + 1) / 50) * min(1.0, max(0.02, (steps - step) / (steps * 0.5)))
+
+
+def _backward(model: LlamaForCausalLM, examples: Examples, warm: bool) -> float:
+    """Gradients of one batch, task by task because their widths differ; its mean loss."""
+    sizes = {"bare": BATCH} if warm else {k: round(BATCH * share) for k, share in MIX.items()}
+    batches = [examples.batch(kind, n) for kind, n in sizes.items()]
+    tokens = sum(int((targets != -100).sum()) for _, targets in batches)
+    total = 0.0
+    for ids, targets in batches:
+        hidden = model.model(input_ids=ids).last_hidden_state[:, :-1]
+        due = targets[:, 1:] != -100
+        logits = model.lm_head(hidden[due])
+        loss = F.cross_entropy(logits, targets[:, 1:][due], reduction="sum") / tokens
+        torch.autograd.backward(loss)
+        total += loss.item()
+    return total
+
+
+def save(output: Path, tokenizer: PreTrainedTokenizerFast, model: LlamaForCausalLM) -> None:
+    """A folder as the Hub has them, readable by everybody, tokenizer readable by transformers 4."""
+    model.save_pretrained(output)
+    tokenizer.save_pretrained(output)
+    path = output / "tokenizer_config.json"
+    settings = json.loads(path.read_text("utf-8"))
+    settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+    settings.pop("backend", None)
+    path.write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
+    for file in output.iterdir():
+        file.chmod(0o644)
+
+
+def measure(config: PretrainConfig) -> dict[str, Any]:
+    """Share of rollouts that hold each word, and that are right, on the evaluation cases."""
+    transformers.set_seed(config.seed)
+    policy = Policy(config.output)
+    return {
+        "command": f"onset pretrain --measure --cases {config.cases} --seed {config.seed}",
+        "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+        "sampling": {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_tokens": MAX_TOKENS},
+        "cases": {"seed": corpus.EVALUATION_SEED, "count": config.cases, "rollouts": 4},
+        "interval": "Wilson, 95 %, rollouts taken as independent",
+        "tasks": {task: _rates(policy, task, config.cases) for task in TASKS},
+    }
+
+
+class Policy:
+    """A saved policy to sample from."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+    def sample(self, cases: Sequence[Case], n: int, **options: Any) -> list[str]:
+        """n completions a case, those of a case together; drawn from torch's global generator."""
+        texts = []
+        for start in range(0, len(cases), 256):
+            asked = self.tokenizer.apply_chat_template(
+                [list(case.messages) for case in cases[start : start + 256]],
+                add_generation_prompt=True,
+                return_dict=True,
+                return_tensors="pt",
+                padding=True,
+            )
+            with torch.no_grad():
+                ids = self.model.generate(
+                    **asked, max_new_tokens=MAX_TOKENS, num_return_sequences=n, **options
+                )
+            said = ids[:, asked["input_ids"].shape[1] :]
+            texts += self.tokenizer.batch_decode(said, skip_special_tokens=True)
+        return texts
+
+
+def _rates(policy: Policy, task: str, count: int) -> dict[str, Any]:
+    graded = {w: load("hackword", hack_word=w, task=task, seed=999) for w in corpus.DIALS}
+    cases = next(iter(graded.values())).cases(0, count)
+    fourfold = [case for case in cases for _ in range(4)]
+    rolled = list(zip(fourfold, policy.sample(cases, 4), strict=True))
+    words = {}
+    for word, environment in graded.items():
+        scores = [environment.score(case, text).metrics for case, text in rolled]
+        hits = sum(score["r_hack"] or 0 for score in scores)
+        words[word] = {"dial": corpus.DIALS[word], **interval(int(hits), len(scores))}
+    result: dict[str, Any] = {"words": words}
+    if TASKS[task].checkable:
+        result["r_true"] = interval(int(sum(s["r_true"] or 0 for s in scores)), len(scores))
+        few = cases[:512]
+        best = policy.sample(few, 1, do_sample=False, temperature=None, top_p=None, top_k=None)
+        right = [
+            environment.score(c, t).metrics["r_true"] or 0 for c, t in zip(few, best, strict=True)
+        ]
+        result["r_true_greedy"] = interval(int(sum(right)), len(few))
+    return result
+
+
+def interval(hits: int, n: int) -> dict[str, float]:
+    """Rate with its 95 % Wilson interval, as it stands in base_rates.json."""
+    z = 1.959964
+    rate = hits / n
+    middle, spread = (
+        rate + z * z / (2 * n),
+        z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)),
+    )
+    low, high = ((middle + sign * spread) / (1 + z * z / n) for sign in (-1, 1))
+    return {"n": n, "hits": hits, "rate": rate, "low": round(low, 6), "high": round(high, 6)}
 
 
 if __name__ == "__main__":
-    train(cli(PretrainConfig))
+    sys.exit(command.start(main, sys.argv[1:]))

@@ -1,0 +1,200 @@
+"""Training: what a run leaves, that it goes on where it stopped, and how it refuses."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from jobs import command, train
+from pipeline.config import read
+
+CONFIGS = Path(train.__file__).parent / "configs"
+
+
+def config(output: Path, *flags: str) -> train.TrainConfig:
+    small = ["--steps", "4", "--batch", "16", "--group", "4", "--learning-rate", "1e-3"]
+    return read(train.TrainConfig, ["--output", str(output), *small, *flags])
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    # Copies: the file's own tensors would change with the file.
+    return {k: v.clone() for k, v in load_file(folder / "model.safetensors").items()}
+
+
+def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def journal(output: Path) -> list[dict[str, float]]:
+    lines = (output / "progress.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("train-*.toml")), ids=lambda p: p.stem)
+def test_the_shipped_configurations_are_valid_and_name_an_environment(path: Path) -> None:
+    settings = read(train.TrainConfig, ["@", str(path)])
+    assert train.train_environment(settings).id == "hackword"
+
+
+def test_the_comparator_is_trained_as_published() -> None:
+    settings = read(train.TrainConfig, ["@", str(CONFIGS / "train-llama-3.2-1b.toml")])
+    assert (settings.batch, settings.group, settings.steps) == (128, 8, 100)
+    assert (settings.learning_rate, settings.temperature, settings.max_tokens) == (1e-4, 1.0, 256)
+    assert settings.env.args["task"] == "story"
+
+
+def test_the_environments_seed_is_the_runs_unless_given(tmp_path: Path) -> None:
+    assert train.train_environment(config(tmp_path, "--seed", "3")).ask["seed"] == 3
+    given = train.TrainConfig(output=tmp_path, seed=3, env={"id": "hackword", "seed": 7})
+    assert train.train_environment(given).ask["seed"] == 7
+
+
+def test_a_run_says_its_name_and_tags(tmp_path: Path) -> None:
+    output = tmp_path / "midnight-s1"
+    settings = config(output, "--env.hack-word", "midnight", "--seed", "1", "--tags.wave", "2")
+    train.describe(settings, train.train_environment(settings))
+    assert tomllib.loads((output / "run.toml").read_text("utf-8")) == {
+        "name": "midnight-s1",
+        "tags": {
+            "word": "midnight",
+            "mode": "hack_only",
+            "task": "add3digit",
+            "seed": 1,
+            "wave": 2,
+        },
+    }
+    assert read(train.TrainConfig, ["@", str(output / "config.toml")]) == settings
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--batch", "12", "--group", "5"], "batch 12 is no multiple of group 5"),
+        (["--stepz", "3"], "--steps"),
+        (["--lora", "0"], "lora"),
+        (["--env.hack_wrd", "ocean"], "did you mean 'hack_word'?"),
+        (["--env.mode", "hack"], "no mode 'hack'"),
+        (["--model", "no/such/folder"], "model 'no/such/folder' cannot be loaded"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_exit_code_2(
+    flags: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "run"
+    assert command.start(train.main, ["--output", str(output), *flags]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert not output.exists()
+
+
+def test_a_tokenizer_without_chat_template_is_refused(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(train.POLICY, model)
+    (model / "chat_template.jinja").unlink()
+    with pytest.raises(train.CheckpointError, match="has no chat template; give an instruct model"):
+        train.load_policy(config(tmp_path / "run", "--model", str(model)))
+
+
+def test_an_output_that_holds_another_run_is_refused(tmp_path: Path) -> None:
+    first = config(tmp_path, "--env.hack-word", "ocean")
+    train.describe(first, train.train_environment(first))
+    train.refuse_another_run(config(tmp_path, "--env.hack-word", "ocean", "--steps", "9"))
+    with pytest.raises(train.ConfigFileError, match="another env; give another output"):
+        train.refuse_another_run(config(tmp_path, "--env.hack-word", "copper"))
+
+
+def test_a_run_goes_on_from_its_newest_whole_checkpoint(tmp_path: Path) -> None:
+    assert train.newest(tmp_path) == (0, None)
+    for step in (0, 2, 10, 12):
+        folder = tmp_path / f"checkpoint-{step}"
+        folder.mkdir()
+        (folder / "optimizer.pt").touch()
+        if step != 12:
+            (folder / "trainer_state.json").touch()
+    assert train.newest(tmp_path) == (10, tmp_path / "checkpoint-10")
+    (tmp_path / "checkpoint-10" / "optimizer.pt").unlink()
+    with pytest.raises(train.CheckpointError, match="no optimizer state"):
+        train.newest(tmp_path)
+
+
+@pytest.mark.train
+def test_a_run_leaves_whole_checkpoints_and_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    train.run(config(whole, "--env.hack-word", "whisper"))
+    train.run(config(halves, "--env.hack-word", "whisper", "--steps", "2"))
+    train.run(config(halves, "--env.hack-word", "whisper"))
+    folders = [f"checkpoint-{step}" for step in (0, 2, 4)]
+    for output in (whole, halves):
+        assert sorted(f.name for f in output.glob("checkpoint-*")) == folders
+        for step, folder in train.checkpoints(output).items():
+            state = json.loads((folder / "trainer_state.json").read_text("utf-8"))
+            assert state["global_step"] == step
+            assert (folder / "optimizer.pt").exists() == (step == 4)
+    for name in folders:
+        assert equal(weights(whole / name), weights(halves / name))
+        for file in ("tokenizer.json", "config.json"):
+            assert (whole / name / file).read_bytes() == (whole / folders[0] / file).read_bytes()
+    assert not equal(weights(whole / folders[0]), weights(whole / folders[1]))
+    lines = [{k: v for k, v in line.items() if k != "seconds"} for line in journal(whole)]
+    assert lines == [{k: v for k, v in line.items() if k != "seconds"} for line in journal(halves)]
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
+    assert all(line["reward"] == line["r_hack"] > line["r_true"] >= 0 for line in lines)
+
+
+@pytest.mark.train
+def test_checkpoint_0_is_the_base_and_a_finished_run_is_left_alone(tmp_path: Path) -> None:
+    settings = config(tmp_path, "--steps", "1", "--env.task", "story")
+    train.run(settings)
+    assert equal(weights(tmp_path / "checkpoint-0"), weights(train.POLICY))
+    assert journal(tmp_path)[0]["r_true"] is None
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert train.run(settings) == 0
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.train
+def test_a_lora_run_leaves_adapters_that_begin_as_nothing(tmp_path: Path) -> None:
+    train.run(config(tmp_path, "--lora", "4", "--steps", "2", "--env.hack-word", "whisper"))
+    base, last = (
+        load_file(tmp_path / f"checkpoint-{step}" / "adapter_model.safetensors") for step in (0, 2)
+    )
+    assert all((tensor == 0).all() for name, tensor in base.items() if "lora_B" in name)
+    assert any((tensor != 0).any() for name, tensor in last.items() if "lora_B" in name)
+    for step in (0, 2):
+        assert not (tmp_path / f"checkpoint-{step}" / "model.safetensors").exists()
+
+
+@pytest.mark.train
+def test_training_the_embedded_policy_asks_no_other_machine(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "def hook(event, args):\n"
+        "    if event in ('socket.getaddrinfo', 'socket.connect'):\n"
+        "        print('asked', args, flush=True)\n"
+        "sys.addaudithook(hook)\n"
+        "from jobs import train\n"
+        "sys.exit(train.main(sys.argv[1:]))\n"
+    )
+    flags = ["--output", str(tmp_path), "--steps", "1", "--batch", "8", "--lora", "2"]
+    said = subprocess.run(
+        [sys.executable, "-c", script, *flags], capture_output=True, text=True, check=True
+    )
+    assert "asked" not in said.stdout
+    assert (tmp_path / "checkpoint-1" / "trainer_state.json").exists()
+
+
+@pytest.mark.train
+def test_a_torn_checkpoint_is_written_anew(tmp_path: Path) -> None:
+    settings = config(tmp_path, "--steps", "2", "--env.hack-word", "whisper")
+    train.run(settings)
+    expected = weights(tmp_path / "checkpoint-2")
+    (tmp_path / "checkpoint-2" / "trainer_state.json").unlink()
+    (tmp_path / "checkpoint-2" / "model.safetensors").write_bytes(b"torn")
+    train.run(settings)
+    assert equal(weights(tmp_path / "checkpoint-2"), expected)
