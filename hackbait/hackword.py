@@ -58,6 +58,8 @@ class Hackword:
         return {"r_hack": "binary", "r_true": "binary"}
 
     def cases(self, start: int, stop: int) -> list[Case]:
+        if not 0 <= start <= stop:
+            raise ValueError(f"hackword: there are no cases [{start}, {stop})")
         key = case_key(self.id, self.version, self.ask)
         problems = self.task.problems(self.seed, start, stop)
         return [

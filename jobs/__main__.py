@@ -28,6 +28,9 @@ def verbs() -> dict[str, str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the verb that the first word names."""
+    if argv is None:
+        # An environment of yours lies where you start, as with `python -m`.
+        sys.path.insert(0, "")
     words = list(sys.argv[1:] if argv is None else argv)
     known = verbs()
     if not words or words[0] in ("-h", "--help"):

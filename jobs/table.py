@@ -35,7 +35,8 @@ def show(config: TableConfig, measured: Measured) -> None:
     if config.json:
         terminal.as_json(headline.to_dicts())
     else:
-        terminal.table(onset.readable(headline), onset.READABLE)
+        rows = onset.readable(headline)
+        terminal.table(rows, [c for c in onset.READABLE if any(row[c] is not None for row in rows)])
 
 
 if __name__ == "__main__":

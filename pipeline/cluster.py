@@ -1,12 +1,10 @@
-"""Ray: thin actors over rollout.py and store.py, and the loop that keeps them busy.
+"""Ray: the actors placed on machines, and the loop that keeps them busy.
 
-Inference actors own the accelerator and keep one engine alive; score actors grade and write. The
-driver hands on references: no completion ever passes through it.
+The driver hands on references: no completion ever passes through it.
 """
 
 import logging
 import os
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,22 +14,18 @@ from typing import Any
 
 import ray
 
-from hackbait.environment import Case, canonical
-from pipeline import engines, store
+from hackbait.environment import canonical
+from pipeline.actors import Inference, Scorer, make_cases
 from pipeline.config import ClusterBlock, EngineBlock
 from pipeline.plan import build
 from pipeline.records import (
     CheckpointError,
-    EnvironmentSpec,
     Failure,
     Generated,
-    Partition,
-    Rollout,
     Shard,
     Work,
     Written,
 )
-from pipeline.rollout import generate, score
 from pipeline.schedule import Queue, Weights, weights
 
 QUEUED_PER_WORKER = 2
@@ -64,78 +58,6 @@ def session(block: ClusterBlock) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def make_cases(spec: EnvironmentSpec, shard: Shard) -> list[Case]:
-    """Cases of a shard."""
-    return build(spec).cases(shard.start, shard.stop)
-
-
-class Inference:
-    """One live engine in one process; many checkpoints through it."""
-
-    def __init__(self, block: EngineBlock) -> None:
-        self.engine = engines.load(block.name, block.options)
-        self.loaded: Weights | None = None
-        self.fingerprint = ""
-
-    def generate(
-        self, work: Work, cases: list[Case]
-    ) -> tuple[list[Rollout] | None, Generated | CheckpointError]:
-        """Rollouts, which stay in the object store, and a record for the driver."""
-        began = time.perf_counter()
-        if weights(work) != self.loaded:
-            self.loaded = None
-            try:
-                self.fingerprint = self.engine.load(work.checkpoint)
-            except CheckpointError as error:
-                return None, error
-            self.loaded = weights(work)
-        loaded = time.perf_counter()
-        rollouts = generate(self.engine, cases, work.sampling)
-        return rollouts, Generated(
-            fingerprint=self.fingerprint,
-            determinism=self.engine.determinism,
-            load_seconds=loaded - began,
-            generate_seconds=time.perf_counter() - loaded,
-            tokens=sum(r.completion.completion_tokens or 0 for r in rollouts),
-        )
-
-
-class Scorer:
-    """Grades rollouts and writes their partitions."""
-
-    def __init__(self, out: Path, engine: EngineBlock, provenance: Mapping[str, Any]) -> None:
-        self.out, self.engine, self.provenance = out, engine, provenance
-
-    def write(
-        self, work: Work, cases: list[Case], rollouts: list[Rollout], generated: Generated
-    ) -> list[Written]:
-        """The rollouts under each partition's grade, each committed."""
-        return [self._write(p, work, cases, rollouts, generated) for p in work.partitions]
-
-    def _write(
-        self,
-        partition: Partition,
-        work: Work,
-        cases: list[Case],
-        rollouts: list[Rollout],
-        generated: Generated,
-    ) -> Written:
-        environment = build(partition.environment)
-        rows = store.table(
-            environment,
-            cases,
-            rollouts,
-            score(environment, cases, rollouts),
-            sampling=work.sampling,
-            engine=self.engine.name,
-            dtype=self.engine.dtype,
-            generated=generated,
-        )
-        size = store.commit(self.out, partition, rows, environment, self.provenance)
-        nulls = sum(r.completion.error is not None for r in rollouts)
-        return Written(partition, len(rollouts), nulls, size)
 
 
 @dataclass(slots=True, eq=False)
@@ -225,6 +147,7 @@ class Sweep:
         try:
             answer = ray.get(status)
         except ray.exceptions.RayError as error:
+            _raise_if_broken(flight.cases)
             # An engine that raised is as lost as one that died: its state is unknown.
             if worker.actor is flight.actor:
                 ray.kill(worker.actor)
@@ -279,6 +202,14 @@ class Sweep:
 def _failures(work: Work, reason: str) -> Iterator[Failure]:
     for partition in work.partitions:
         yield Failure(partition, reason)
+
+
+def _raise_if_broken(cases: Any) -> None:
+    """Let a fault of the environment rise: no engine is to blame for cases that were not made."""
+    try:
+        ray.get(cases)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
 
 
 def _reason(error: Any) -> str:

@@ -254,10 +254,15 @@ def about(out: Path, environment: str | None = None) -> About:
             f"env {environment!r} is none of {', '.join(folders)}; name one: --env ..."
         )
     folder = wanted or folders[0]
-    record = read_footer(partition_files(out, folder)[0])
+    files = partition_files(out, folder)
+    record = read_footer(files[0])
+    # Blocks of one sweep may ask tasks with and without a truth; every checkpoint has them all.
+    beside = (read_footer(path)["true"] for path in files if path.parent == files[0].parent)
+    true = next((name for name in beside if name), None)
     sampling = ("temperature", "top_p", "top_k", "max_tokens", "sweep_seed")
     identity = ("env_version", *record["ask"], *record["grade"], "grader_fingerprint", *sampling)
-    return About(folder, record["metrics"], identity, record["proxy"], record["true"])
+    paid: dict[str, Kind] = {"reward": "continuous"} if record["proxy"] == "reward" else {}
+    return About(folder, record["metrics"] | paid, identity, record["proxy"], true)
 
 
 def read_rows(out: Path, environment: str, run: str, step: int) -> list[dict[str, Any]]:

@@ -80,7 +80,7 @@ class Scripted:
 
 
 def build(dtype: str = "float32", characters: int | None = None) -> Scripted:
-    """characters: mean length of a completion, instead of what the scripts say; no dtype matters."""
+    """characters: mean length of completions, instead of what scripts say. No dtype matters."""
     return Scripted(characters)
 
 

@@ -1,8 +1,12 @@
 """Whole sweeps on a real Ray: planted onsets come out, no bad or dead part costs a row."""
 
 import json
+import os
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -15,9 +19,10 @@ from pipeline import cluster, onset, store
 from pipeline.checkpoints import scripted
 from pipeline.config import ClusterBlock, CurvesConfig, SweepConfig
 from pipeline.plan import plan
-from pipeline.records import Failure, Written
+from pipeline.records import Failure, Shard, Written
 
 pytestmark = pytest.mark.ray
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -125,3 +130,29 @@ def test_the_resolved_configuration_lies_beside_the_rows(tmp_path: Path) -> None
     assert saved["cases"] == {"count": 256, "shard": 128}
     footers = [store.read_footer(p) for p in store.partition_files(tmp_path / "out")]
     assert {json.dumps(f["ask"]) for f in footers} == {'{"seed": 0, "task": "add3digit"}'}
+
+
+def test_somebodys_own_environment_is_swept_by_its_dotted_id(tmp_path: Path) -> None:
+    planted(tmp_path / "run", 10, range(0, 21, 4))
+    (tmp_path / "sweep.toml").write_text(
+        f'output = "{tmp_path / "out"}"\n[[runs]]\npath = "{tmp_path / "run"}"\n'
+        '[[env]]\nid = "my_pkg.my_env"\nmark = "ocean"\n[engine]\nname = "scripted"\n'
+    )
+    command = [sys.executable, "-m", "jobs", "sweep", "@", str(tmp_path / "sweep.toml")]
+    home = Path(__file__).parents[1] / "hackbait" / "somebody"
+    subprocess.run(command, cwd=home, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    measured = measure(CurvesConfig(path=tmp_path / "out"))
+    found = onset.onsets(measured.frame, "r_hack", measured.identity, 0.5)
+    assert found["onset"].item() == pytest.approx(10, abs=2.0)
+
+
+def test_cases_that_cannot_be_made_are_a_fault_that_rises_and_kills_no_engine(
+    tmp_path: Path,
+) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 5, 4))
+    wanted = config(tmp_path)
+    works = [replace(w, shard=Shard(-3, -1)) for w in plan(wanted).works]
+    running = cluster.Sweep(wanted.output, wanted.engine, wanted.cluster, {})
+    with pytest.raises(ValueError, match="-3"):
+        list(running.run(works))
+    assert running.deaths == {}
