@@ -4,7 +4,7 @@ import hashlib
 import json
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from hackbait import environment as environments
 from hackbait.environment import Arg, Environment, canonical
 from pipeline import checkpoints, engines
 from pipeline.checkpoints import Found
-from pipeline.checkpoints.identity import cheap_id
+from pipeline.checkpoints.identity import can_be_asked, cheap_id
 from pipeline.config import EnvironmentBlock, RunBlock, SweepConfig
 from pipeline.records import (
     Checkpoint,
@@ -93,6 +93,7 @@ def find_runs(blocks: Sequence[RunBlock]) -> tuple[list[Run], list[Found]]:
     skipped: list[Found] = []
     for block in blocks:
         found = checkpoints.discover(block.path)
+        found = [_with_template(f, block.base or f.base) for f in found]
         bad = [f for f in found if f.status != "ok"]
         good = [f for f in found if f.status == "ok"]
         skipped += bad
@@ -111,6 +112,19 @@ def find_runs(blocks: Sequence[RunBlock]) -> tuple[list[Run], list[Found]]:
                 )
             runs[run.name] = run
     return list(runs.values()), skipped
+
+
+def _with_template(found: Found, base: str | None) -> Found:
+    """The checkpoint, skipped where neither it nor its base says how a chat is written."""
+    mute = not can_be_asked(found.path) and (base is None or _is_mute(base))
+    if found.status != "ok" or not mute:
+        return found
+    why = "no tokenizer with a chat template; give the `base` that has one"
+    return replace(found, status="skipped", why=why)
+
+
+def _is_mute(base: str) -> bool:
+    return Path(base).is_dir() and not can_be_asked(base)
 
 
 def _why(bad: Sequence[Found]) -> str:

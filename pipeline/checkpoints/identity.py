@@ -90,13 +90,16 @@ def _base(folder: Path, base: str | None) -> bytes:
         return cheap_id(named).encode()
     if config:
         return _text([named, config.get("revision")])
-    if named and not _complete(folder):
+    if named and not can_be_asked(folder):
         return _tokenizer(Path(named)) if _has(Path(named)) else _text(named)
     return b""
 
 
-def _complete(folder: Path) -> bool:
-    """Whether a vocabulary and a chat template lie with the weights."""
+def can_be_asked(path: Path | str) -> bool:
+    """Whether a vocabulary and a chat template lie there; a script needs neither."""
+    folder = Path(path)
+    if (folder / SCRIPT).exists():
+        return True
     has_template = "chat_template" in _said(folder)
     return has_template and any(_has(folder / v) for v in ("tokenizer.json", *VOCABULARIES))
 

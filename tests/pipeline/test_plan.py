@@ -1,14 +1,18 @@
 """Runs found, partitions named, generations shared, mixtures refused."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hackbait
 from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
 from pipeline.plan import Plan, PlanError, cut, differences, owed, plan, refuse_mixture
+
+POLICY = Path(hackbait.__file__).parent / "policy"
 
 
 def runs(root: Path, *names: str, steps: tuple[int, ...] = (0, 2, 4)) -> Path:
@@ -141,6 +145,15 @@ def test_a_run_without_a_whole_checkpoint_is_listed_and_the_others_are_planned(
     assert {found.run for found in wanted.skipped} == {"midnight"}
     with pytest.raises(PlanError, match="no usable checkpoint"):
         plan(config(tmp_path, runs=[{"path": str(tmp_path / "runs/midnight")}]))
+
+
+def test_a_tokenizer_without_chat_template_is_told_before_anything_starts(tmp_path: Path) -> None:
+    shutil.copytree(POLICY, tmp_path / "runs/mute")
+    (tmp_path / "runs/mute/chat_template.jinja").unlink()
+    with pytest.raises(PlanError, match="chat template; give the `base`"):
+        plan(config(tmp_path, env=[{"id": "hackword"}]))
+    block = {"path": str(tmp_path / "runs"), "base": str(POLICY)}
+    assert plan(config(tmp_path, env=[{"id": "hackword"}], runs=[block])).works
 
 
 def test_two_runs_of_one_name_are_refused(tmp_path: Path) -> None:

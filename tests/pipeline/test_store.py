@@ -1,6 +1,7 @@
 """Partitions appear whole, hold the golden schema, and every reader sees the same rows."""
 
 import json
+import resource
 from pathlib import Path
 
 import duckdb
@@ -153,6 +154,19 @@ def test_a_commit_that_cannot_be_placed_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "rollouts").write_text("a file where a folder should be")
     with pytest.raises(OSError, match=r"Not a directory|File exists"):
         write(tmp_path, partition())
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_a_full_disk_is_an_error_of_the_system_and_leaves_no_torn_file(tmp_path: Path) -> None:
+    write(tmp_path, partition("before"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write(tmp_path, partition("after"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [p.parent.parent.name for p in store.partition_files(tmp_path)] == ["run=before"]
     assert list((tmp_path / "staging").iterdir()) == []
 
 
