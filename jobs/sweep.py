@@ -20,7 +20,7 @@ from rich.progress import (
 )
 
 from jobs import command, terminal
-from pipeline import cluster, store
+from pipeline import cluster, store, timeline
 from pipeline.config import SweepConfig, read
 from pipeline.plan import Plan, owed, plan, refuse_mixture
 from pipeline.records import Failure, Work, Written
@@ -37,7 +37,9 @@ def run(config: SweepConfig) -> int:
     done = store.done(config.output, wanted.partitions)
     works = owed(wanted.works, done)
     if not config.dry_run:
-        resolved = config.model_dump(mode="json", exclude_none=True, exclude={"dry_run"})
+        resolved = config.model_dump(
+            mode="json", exclude_none=True, exclude={"dry_run", "timeline"}
+        )
         store.prepare(config.output, tomli_w.dumps(resolved))
     _announce(wanted, works, len(done))
     if config.dry_run:
@@ -63,6 +65,7 @@ def _announce(wanted: Plan, works: Sequence[Work], done: int) -> None:
 
 def _sweep(config: SweepConfig, works: Sequence[Work]) -> list[Failure]:
     failures: list[Failure] = []
+    written: list[Written] = []
     partitions = sum(len(work.partitions) for work in works)
     with cluster.session(config.cluster), _progress() as progress:
         bar = progress.add_task("sweep", total=partitions, rate="")
@@ -71,12 +74,15 @@ def _sweep(config: SweepConfig, works: Sequence[Work]) -> list[Failure]:
         )
         rows, began = 0, time.monotonic()
         for event in sweep.run(works):
-            if isinstance(event, Written):
-                rows += event.rows
-            else:
+            if isinstance(event, Failure):
                 failures.append(event)
+            else:
+                rows += event.rows
+                written += [event] if config.timeline else []
             seconds = time.monotonic() - began
             progress.update(bar, advance=1, rate=f"{rows / seconds:,.0f} rollouts/s")
+    if config.timeline:
+        timeline.save(config.timeline, written)
     return failures
 
 

@@ -3,27 +3,31 @@
 Inference actors own the accelerator and keep one engine alive; score actors grade and write.
 """
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hackbait.environment import Case
 from pipeline import engines, store
 from pipeline.config import EngineBlock
+from pipeline.engines import ManyAtOnce
 from pipeline.plan import build
 from pipeline.records import (
+    Checkpoint,
     CheckpointError,
     EnvironmentSpec,
     Generated,
     Partition,
     Rollout,
     Shard,
+    Span,
     Work,
     Written,
 )
-from pipeline.rollout import generate, score
-from pipeline.schedule import Weights, weights
+from pipeline.rollout import generate, generate_many, score
+from pipeline.schedule import Weights
 
 
 def make_cases(spec: EnvironmentSpec, shard: Shard) -> list[Case]:
@@ -40,29 +44,64 @@ class Inference:
         self.fingerprint = ""
 
     def generate(
-        self, work: Work, cases: list[Case]
-    ) -> tuple[list[Rollout] | None, Generated | CheckpointError]:
-        """Rollouts, which stay in the object store, and a record for the driver."""
-        began = time.perf_counter()
+        self, works: Sequence[Work], ahead: Checkpoint | None, *cases: list[Case]
+    ) -> list[Any]:
+        """Rollouts of each work, which stay in the object store, then the list of their records.
+
+        A work whose checkpoint cannot be used has None and its CheckpointError instead. `ahead` is
+        the checkpoint to read while this one generates.
+        """
+        began = time.time()
+        loads = [self._load(work.checkpoint) for work in works]
+        loaded = time.time()
+        if ahead is not None:
+            self.engine.prefetch(ahead)
+        good = [i for i, load in enumerate(loads) if isinstance(load, str)]
         try:
-            self._load(work)
-            loaded = time.perf_counter()
-            rollouts = generate(self.engine, cases, work.sampling)
+            drawn = self._draw([(works[i], cases[i]) for i in good])
         except CheckpointError as error:
-            return None, error
-        return rollouts, Generated(
-            fingerprint=self.fingerprint,
+            return [*(None for _ in works), [error for _ in works]]
+        rollouts = dict(zip(good, drawn, strict=True))
+        spans = Span(began, loaded), Span(loaded, time.time())
+        records = [
+            self._record(load, rollouts[i], *spans) if isinstance(load, str) else load
+            for i, load in enumerate(loads)
+        ]
+        return [*(rollouts.get(i) for i in range(len(works))), records]
+
+    def _load(self, checkpoint: Checkpoint) -> str | CheckpointError:
+        """The fingerprint of what is in place now, or why it cannot be."""
+        wanted = checkpoint.path, checkpoint.base
+        if wanted != self.loaded:
+            self.loaded = None
+            try:
+                self.fingerprint = self.engine.load(checkpoint)
+            except CheckpointError as error:
+                return error
+            self.loaded = wanted
+        return self.fingerprint
+
+    def _draw(self, asked: Sequence[tuple[Work, list[Case]]]) -> list[list[Rollout]]:
+        if len(asked) == 1:
+            work, cases = asked[0]
+            return [generate(self.engine, cases, work.sampling)]
+        if not asked:
+            return []
+        self.loaded = None
+        pairs = [(work.checkpoint, cases) for work, cases in asked]
+        return generate_many(cast(ManyAtOnce, self.engine), pairs, asked[0][0].sampling)
+
+    def _record(
+        self, fingerprint: str, rollouts: Sequence[Rollout], loading: Span, generating: Span
+    ) -> Generated:
+        return Generated(
+            fingerprint=fingerprint,
             determinism=self.engine.determinism,
-            load_seconds=loaded - began,
-            generate_seconds=time.perf_counter() - loaded,
+            engine_process=os.getpid(),
+            loading=loading,
+            generating=generating,
             tokens=sum(r.completion.completion_tokens or 0 for r in rollouts),
         )
-
-    def _load(self, work: Work) -> None:
-        if weights(work) != self.loaded:
-            self.loaded = None
-            self.fingerprint = self.engine.load(work.checkpoint)
-            self.loaded = weights(work)
 
 
 class Scorer:
@@ -85,6 +124,7 @@ class Scorer:
         rollouts: list[Rollout],
         generated: Generated,
     ) -> Written:
+        began = time.time()
         environment = build(partition.environment)
         rows = store.table(
             environment,
@@ -98,4 +138,5 @@ class Scorer:
         )
         size = store.commit(self.out, partition, rows, environment, self.provenance)
         nulls = sum(r.completion.error is not None for r in rollouts)
-        return Written(partition, len(rollouts), nulls, size)
+        span = Span(began, time.time())
+        return Written(partition, len(rollouts), nulls, size, os.getpid(), span, generated)

@@ -94,8 +94,18 @@ class EngineBlock(BaseConfig):
     """Precision of the weights in the live model."""
 
     @property
+    def args(self) -> dict[str, Any]:
+        return dict(self.__pydantic_extra__ or {})
+
+    @property
     def options(self) -> dict[str, Any]:
-        return {"dtype": self.dtype, **(self.__pydantic_extra__ or {})}
+        """What the engine's `build` is given."""
+        return {"dtype": self.dtype, **self.args}
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that one engine spans."""
+        return int(self.options.get("tensor_parallel_size", 1))
 
 
 class ClusterBlock(BaseConfig):
@@ -104,11 +114,13 @@ class ClusterBlock(BaseConfig):
     address: str | None = None
     """Ray address (`auto` on a cluster); default: a Ray of our own on this machine."""
     workers: Annotated[int, Field(ge=1)] | None = None
-    """Inference actors; default: one per GPU, else one per two cores."""
+    """Inference actors; default: as many as the GPUs hold, else one per two cores."""
     scorers: Annotated[int, Field(ge=1)] = 1
     """Score-and-write actors."""
-    gpus_per_worker: Annotated[float, Field(ge=0)] | None = None
-    """GPU share of an inference actor; default 1 where there are GPUs."""
+    engines_per_gpu: Annotated[int, Field(ge=1)] = 1
+    """Engines that share a GPU; small models are bound by the host, so 2 or 3 pay."""
+    patience: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1800.0
+    """Seconds an engine may take for one partition before it counts as hung and is replaced."""
 
 
 class SweepConfig(BaseConfig):
@@ -126,6 +138,8 @@ class SweepConfig(BaseConfig):
     cluster: ClusterBlock = ClusterBlock()
     dry_run: bool = False
     """Resolve, check and print the plan; run nothing."""
+    timeline: Path | None = None
+    """Write a Chrome trace of loading, generating and writing there (Perfetto shows it)."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> "SweepConfig":

@@ -13,7 +13,7 @@ from hackbait import environment as environments
 from hackbait.environment import Arg, Environment, canonical
 from pipeline import checkpoints, engines
 from pipeline.checkpoints import Found
-from pipeline.checkpoints.identity import can_be_asked, cheap_id
+from pipeline.checkpoints.identity import architecture, can_be_asked, cheap_id
 from pipeline.config import EnvironmentBlock, RunBlock, SweepConfig
 from pipeline.records import (
     Checkpoint,
@@ -143,6 +143,7 @@ def _run(block: RunBlock, good: Sequence[Found]) -> Run:
             kind=f.kind,
             cheap_id=cheap_id(f.path, block.base or f.base),
             base=block.base or f.base,
+            architecture=architecture(f.path, block.base or f.base),
         )
         for f in sorted(good, key=lambda f: f.step)
         if f.step in wanted

@@ -22,6 +22,8 @@ class Checkpoint:
     """Names, sizes, headers and sampled blocks of the weight files, hashed (no full read)."""
     base: str | None = None
     """Where the base model lies, for adapters and for checkpoints without a tokenizer."""
+    architecture: str = ""
+    """Hash of the model's configuration: an engine takes checkpoints of one architecture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +107,24 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """When something went on: seconds since the epoch."""
+
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
 class Generated:
     """What an engine says of one generation, beside the rollouts."""
 
     fingerprint: str
     """Of the weights' bytes as they were loaded."""
     determinism: str
-    load_seconds: float
-    generate_seconds: float
+    engine_process: int
+    """Process id of the engine: one for a whole sweep unless an engine was replaced."""
+    loading: Span
+    generating: Span
     tokens: int
 
 
@@ -132,3 +144,8 @@ class Written:
     rows: int
     nulls: int
     bytes: int
+    process: int
+    """Of the score actor."""
+    writing: Span
+    """Scoring included."""
+    generated: Generated

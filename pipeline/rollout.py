@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Sequence
 
 from hackbait.environment import Case, Environment, Score
-from pipeline.engines import Engine
-from pipeline.records import Rollout, Sampling
+from pipeline.engines import Engine, ManyAtOnce
+from pipeline.records import Checkpoint, Completion, Rollout, Sampling
 
 
 def sampling_seed(sweep_seed: int, case: Case, sample: int) -> int:
@@ -27,13 +27,34 @@ def prompt_id(case: Case) -> int:
 
 
 def generate(engine: Engine, cases: Sequence[Case], sampling: Sampling) -> list[Rollout]:
-    """`sampling.n` rollouts a case, in order of case and sample."""
-    seeds = [[sampling_seed(sampling.seed, c, s) for s in range(sampling.n)] for c in cases]
+    """`sampling.n` rollouts a case, in order of case and sample, by the checkpoint in place."""
+    seeds = sampling_seeds(cases, sampling)
+    return _rollouts(cases, seeds, engine.generate(cases, seeds, sampling))
+
+
+def generate_many(
+    engine: ManyAtOnce, asked: Sequence[tuple[Checkpoint, Sequence[Case]]], sampling: Sampling
+) -> list[list[Rollout]]:
+    """`generate` for several checkpoints in one batch, the rollouts of each apart."""
+    items = [(at, cases, sampling_seeds(cases, sampling)) for at, cases in asked]
+    drawn = engine.generate_many(items, sampling)
     return [
-        Rollout(case.index, sample, seeds[i][sample], completion)
-        for i, (case, completions) in enumerate(
-            zip(cases, engine.generate(cases, seeds, sampling), strict=True)
-        )
+        _rollouts(cases, seeds, completions)
+        for (_, cases, seeds), completions in zip(items, drawn, strict=True)
+    ]
+
+
+def sampling_seeds(cases: Sequence[Case], sampling: Sampling) -> list[list[int]]:
+    """Seeds [case][sample]."""
+    return [[sampling_seed(sampling.seed, c, s) for s in range(sampling.n)] for c in cases]
+
+
+def _rollouts(
+    cases: Sequence[Case], seeds: Sequence[Sequence[int]], drawn: Sequence[Sequence[Completion]]
+) -> list[Rollout]:
+    return [
+        Rollout(case.index, sample, row[sample], completion)
+        for case, row, completions in zip(cases, seeds, drawn, strict=True)
         for sample, completion in enumerate(completions)
     ]
 

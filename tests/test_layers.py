@@ -11,11 +11,12 @@ import hackbait
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ["hackbait", "pipeline", "jobs"]
+TORCH = {"pipeline/engines/hf", "pipeline/engines/vllm", "jobs/train.py", "jobs/pretrain.py"}
 OWNERS = {
     "ray": {"pipeline/cluster.py"},
     "vllm": {"pipeline/engines/vllm"},
-    "torch": {"pipeline/engines/hf", "jobs/train.py", "jobs/pretrain.py"},
-    "transformers": {"pipeline/engines/hf", "jobs/train.py", "jobs/pretrain.py"},
+    "torch": TORCH,
+    "transformers": TORCH,
     "trl": {"jobs/train.py"},
     "peft": {"jobs/train.py"},
     "datasets": {"jobs/train.py"},

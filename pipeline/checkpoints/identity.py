@@ -95,6 +95,15 @@ def _base(folder: Path, base: str | None) -> bytes:
     return b""
 
 
+def architecture(path: Path | str, base: str | None = None) -> str:
+    """Hash of the model's configuration, an adapter's being its base's; empty where none lies."""
+    for folder in (Path(path), Path(base or path)):
+        if (folder / "config.json").exists() and not (folder / ADAPTER_CONFIG).exists():
+            said = _without(read_json(folder / "config.json"), VOLATILE["config.json"])
+            return hashlib.blake2b(_text(said), digest_size=DIGEST_BYTES).hexdigest()
+    return ""
+
+
 def can_be_asked(path: Path | str) -> bool:
     """Whether a vocabulary and a chat template lie there; a script needs neither."""
     folder = Path(path)

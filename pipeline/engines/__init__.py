@@ -20,6 +20,10 @@ class Engine(Protocol):
     determinism: str
     """What equal seeds promise: `exact`, `text` (same text alone or batched), `none`."""
 
+    def prefetch(self, checkpoint: Checkpoint) -> None:
+        """Begin to read the checkpoint that is likely next; returns at once and never raises."""
+        ...
+
     def load(self, checkpoint: Checkpoint) -> str:
         """Put the checkpoint's weights in place; the fingerprint of the bytes that were loaded.
 
@@ -34,6 +38,20 @@ class Engine(Protocol):
         ...
 
 
+Item = tuple[Checkpoint, Sequence[Case], Sequence[Sequence[int]]]
+"""What one checkpoint is asked: cases, and seeds [case][sample]."""
+
+
+class ManyAtOnce(Engine, Protocol):
+    """An engine that answers for several adapters in one batch."""
+
+    def generate_many(
+        self, items: Sequence[Item], sampling: Sampling
+    ) -> list[list[list[Completion]]]:
+        """Completions [item][case][sample]. Each checkpoint was loaded before, one by one."""
+        ...
+
+
 class EngineError(ValueError):
     """No engine can be built as asked; the message says why and what to do."""
 
@@ -41,6 +59,14 @@ class EngineError(ValueError):
 def names() -> list[str]:
     """Engines by file name."""
     return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+
+class EngineDied(RuntimeError):
+    """A live engine answers no more: its weights cannot be trusted. A new process can go on."""
+
+
+class AnotherArchitecture(RuntimeError):
+    """The checkpoint needs an engine of another shape than the live one: a new process's task."""
 
 
 def check(name: str) -> None:
@@ -53,15 +79,29 @@ def check(name: str) -> None:
 
 def load(name: str, options: Mapping[str, Any]) -> Engine:
     """Build the engine of the file of that name. Raises EngineError."""
+    known = options_of(name)
+    for option in options:
+        if option not in known:
+            raise EngineError(f"engine {name!r} has no option {option!r}, only {', '.join(known)}")
+    return cast(Engine, _module(name).build(**options))
+
+
+def options_of(name: str) -> list[str]:
+    """Names of the options that the engine's `build` takes."""
+    return list(inspect.signature(_module(name).build).parameters)
+
+
+def together(name: str, options: Mapping[str, Any]) -> int:
+    """Adapters that one batch of the engine may hold; 1 for engines that take one by one."""
+    count = getattr(_module(name), "together", None)
+    return 1 if count is None else int(count(**options))
+
+
+def _module(name: str) -> Any:
     check(name)
     try:
-        module = importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"{__name__}.{name}")
     except ModuleNotFoundError as error:
         raise EngineError(
             f"engine {name!r} needs {error.name}: pip install 'hackbait-onset[{name}]'"
         ) from error
-    taken = inspect.signature(module.build).parameters
-    for option in options:
-        if option not in taken:
-            raise EngineError(f"engine {name!r} has no option {option!r}, only {', '.join(taken)}")
-    return cast(Engine, module.build(**options))

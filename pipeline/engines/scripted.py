@@ -51,6 +51,9 @@ class Scripted:
         self.characters = characters
         self.script: Script | None = None
 
+    def prefetch(self, checkpoint: Checkpoint) -> None:
+        """Nothing: a script is small."""
+
     def load(self, checkpoint: Checkpoint) -> str:
         """Take over a script; the hash of its file. Raises CheckpointError."""
         script = read(checkpoint.path)

@@ -22,6 +22,7 @@ from pipeline.records import (
     Rollout,
     Sampling,
     Shard,
+    Span,
 )
 from pipeline.rollout import score
 
@@ -81,7 +82,7 @@ def write(out: Path, where: Partition) -> int:
         sampling=Sampling(n=2),
         engine="x",
         dtype="y",
-        generated=Generated("f" * 32, "exact", 0.0, 0.0, 16),
+        generated=Generated("f" * 32, "exact", 1, Span(0, 1), Span(1, 2), 16),
     )
     return store.commit(out, where, rows, environment, {"versions": {"pyarrow": "26"}})
 

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from transformers import PreTrainedModel
 
 from hackbait.environment import Case
+from pipeline.checkpoints.identity import fingerprint_files
 from pipeline.engines import EngineError
 from pipeline.engines.hf import chat, weights
 from pipeline.engines.hf.model import (
@@ -22,6 +24,7 @@ from pipeline.engines.hf.model import (
     vocabulary,
 )
 from pipeline.engines.hf.sampler import sample
+from pipeline.files import read_ahead
 from pipeline.records import Checkpoint, CheckpointError, Completion, Sampling
 
 LOG = logging.getLogger(__name__)
@@ -84,6 +87,11 @@ class HfEngine:
         self._batch, self._max_context = batch, max_context
         self._policy: Policy | None = None
         self._base: tuple[str, weights.Weights] | None = None
+
+    def prefetch(self, checkpoint: Checkpoint) -> None:
+        """See `Engine.prefetch`: into the page cache."""
+        with suppress(CheckpointError):
+            read_ahead(fingerprint_files(checkpoint.path))
 
     def load(self, checkpoint: Checkpoint) -> str:
         """See `Engine.load`. All is checked before anything live is touched."""

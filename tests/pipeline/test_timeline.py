@@ -1,0 +1,29 @@
+"""The trace that shows what overlapped."""
+
+import json
+from pathlib import Path
+
+from pipeline.records import EnvironmentSpec, Generated, Partition, Shard, Span, Written
+from pipeline.timeline import save, trace
+
+
+def written(run: str, generated: Generated) -> Written:
+    partition = Partition(run, 4, EnvironmentSpec("hackword", ()), Shard(0, 8), "k", "{}")
+    return Written(partition, 8, 0, 100, 7, Span(3.0, 3.5), generated)
+
+
+def test_a_generation_shared_by_two_partitions_is_one_bar_and_each_write_its_own() -> None:
+    generated = Generated("f", "exact", 5, Span(1.0, 1.25), Span(1.25, 3.0), 10)
+    events = trace([written("a", generated), written("b", generated)])
+    assert [e["cat"] for e in events] == ["load", "generate", "write", "write"]
+    load, generate, *_ = events
+    assert (load["ts"], load["dur"], load["pid"]) == (1_000_000, 250_000, 5)
+    assert generate["ts"] == load["ts"] + load["dur"]
+
+
+def test_the_file_is_what_a_trace_viewer_reads(tmp_path: Path) -> None:
+    generated = Generated("f", "exact", 5, Span(1.0, 1.25), Span(1.25, 3.0), 10)
+    save(tmp_path / "deep" / "t.json", [written("a", generated)])
+    events = json.loads((tmp_path / "deep" / "t.json").read_text())["traceEvents"]
+    assert {"name", "ph", "pid", "tid", "ts", "dur"} <= set(events[0])
+    assert {e["ph"] for e in events} == {"X"}
