@@ -4,9 +4,11 @@ onset sweep @ sweep.toml
 onset sweep @ sweep.toml --dry-run
 """
 
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import tomli_w
 from rich.console import Console
@@ -25,65 +27,93 @@ from pipeline.config import SweepConfig, read
 from pipeline.plan import Plan, owed, plan, refuse_mixture
 from pipeline.records import Failure, Work, Written
 
+DRAIN_SECONDS = 8.0
+"""What is under way has so long to be written after a signal to stop."""
+
 
 def main(argv: Sequence[str]) -> int:
     return run(read(SweepConfig, argv))
 
 
 def run(config: SweepConfig) -> int:
-    """Write every partition that is owed; 0, or 1 when something failed or was skipped."""
+    """Write every partition that is owed; an exit code: see README."""
     wanted = plan(config)
     refuse_mixture(wanted, store.foreign(config.output, wanted.partitions))
-    done = store.done(config.output, wanted.partitions)
-    works = owed(wanted.works, done)
-    if not config.dry_run:
-        resolved = config.model_dump(
-            mode="json", exclude_none=True, exclude={"dry_run", "timeline"}
-        )
-        store.prepare(config.output, tomli_w.dumps(resolved))
-    _announce(wanted, works, len(done))
     if config.dry_run:
+        _announce(wanted, config)
         return 0
-    failures = _sweep(config, works) if works else []
+    not_of_the_rows = {"dry_run", "timeline"}
+    resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
+    with store.writing(config.output, tomli_w.dumps(resolved)):
+        works = _announce(wanted, config)
+        failures, signalled = _sweep(config, works) if works else ([], 0)
     for failure in _first_of_each(failures):
         where = f"run {failure.partition.run!r} step {failure.partition.step}"
         terminal.line(f"failed: {where}: {failure.reason}")
+    if signalled:
+        left = len(wanted.partitions) - len(store.done(config.output, wanted.partitions))
+        terminal.line(f"interrupted, {left} partitions are owed; run the same command to go on")
+        return 128 + signalled
     return 1 if failures or wanted.skipped else 0
 
 
-def _announce(wanted: Plan, works: Sequence[Work], done: int) -> None:
+def _announce(wanted: Plan, config: SweepConfig) -> list[Work]:
+    """Say what there is and what is owed; the works that are."""
+    done = store.done(config.output, wanted.partitions)
+    works = owed(wanted.works, done)
     for note in wanted.notes:
         terminal.line(f"note: {note}")
     for found in wanted.skipped:
         terminal.line(f"skipped: run {found.run!r} step {found.step}: {found.why}")
     terminal.line(
         f"{len(wanted.runs)} runs, {sum(len(r.checkpoints) for r in wanted.runs)} checkpoints, "
-        f"{len(wanted.partitions)} partitions, {done} done; "
+        f"{len(wanted.partitions)} partitions, {len(done)} done; "
         f"{wanted.rollouts(works)} rollouts to generate"
     )
+    return works
 
 
-def _sweep(config: SweepConfig, works: Sequence[Work]) -> list[Failure]:
+def _sweep(config: SweepConfig, works: Sequence[Work]) -> tuple[list[Failure], int]:
+    """What failed, and the signal that ended it early, 0 without one."""
     failures: list[Failure] = []
     written: list[Written] = []
     partitions = sum(len(work.partitions) for work in works)
+    provenance = {"versions": store.versions()}
     with cluster.session(config.cluster), _progress() as progress:
         bar = progress.add_task("sweep", total=partitions, rate="")
-        sweep = cluster.Sweep(
-            config.output, config.engine, config.cluster, {"versions": store.versions()}
-        )
+        sweep = cluster.Sweep(config.output, config.engine, config.cluster, provenance)
         rows, began = 0, time.monotonic()
-        for event in sweep.run(works):
-            if isinstance(event, Failure):
-                failures.append(event)
-            else:
-                rows += event.rows
-                written += [event] if config.timeline else []
-            seconds = time.monotonic() - began
-            progress.update(bar, advance=1, rate=f"{rows / seconds:,.0f} rollouts/s")
+        with _stopping(sweep) as signals:
+            for event in sweep.run(works):
+                if isinstance(event, Failure):
+                    failures.append(event)
+                else:
+                    rows += event.rows
+                    written += [event] if config.timeline else []
+                seconds = time.monotonic() - began
+                progress.update(bar, advance=1, rate=f"{rows / seconds:,.0f} rollouts/s")
     if config.timeline:
         timeline.save(config.timeline, written)
-    return failures
+    return failures, signals[0] if signals else 0
+
+
+@contextmanager
+def _stopping(sweep: cluster.Sweep) -> Iterator[list[int]]:
+    """The first Ctrl-C or SIGTERM lets finished partitions be written; a second one does not."""
+    signals: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        if signals:
+            raise KeyboardInterrupt
+        signals.append(number)
+        sweep.stop(within=DRAIN_SECONDS)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _progress() -> Progress:

@@ -4,6 +4,7 @@ The driver hands on references: no completion ever passes through it.
 """
 
 import logging
+import math
 import os
 import time
 from collections import deque
@@ -37,6 +38,8 @@ QUEUED_PER_WORKER = 2
 """Generations an inference actor holds: one running, one waiting, so that it never idles."""
 QUEUED_PER_SCORER = 4
 """Partitions a score actor holds; beyond that, generation waits (backpressure)."""
+TICK = 1.0
+"""Seconds after which the loop looks up: for a hung engine, or a signal to stop."""
 ATTEMPTS = 3
 """Deaths of an actor that one work may see before it is given up."""
 WORKER_ENVIRONMENT = {
@@ -111,16 +114,15 @@ class Sweep:
         self.calls: dict[Any, _Call] = {}
         self.writing: dict[Any, _Writing] = {}
         self.deaths: dict[str, int] = {}
+        self.deadline = math.inf
 
     def run(self, works: Sequence[Work]) -> Iterator[Written | Failure]:
         """Every partition of the works, written or failed; then the actors are gone."""
         self.queue = Queue(works)
         try:
-            while self.queue or self.calls or self.writing:
+            while self._goes_on():
                 self._feed()
-                ready, _ = ray.wait(
-                    [*self.calls, *self.writing], timeout=self.cluster.patience / 10
-                )
+                ready, _ = ray.wait([*self.calls, *self.writing], timeout=TICK)
                 for ref in ready:
                     land = self._written if ref in self.writing else self._generated
                     yield from land(ref)
@@ -128,6 +130,15 @@ class Sweep:
         finally:
             for actor in [*(worker.actor for worker in self.workers), *self.scorers]:
                 ray.kill(actor)
+
+    def stop(self, within: float) -> None:
+        """Begin nothing new, and end after what is under way, or after so many seconds."""
+        self.queue = Queue()
+        self.deadline = time.monotonic() + within
+
+    def _goes_on(self) -> bool:
+        under_way = self.queue or self.calls or self.writing
+        return bool(under_way) and time.monotonic() < self.deadline
 
     def _feed(self) -> None:
         """Give idle workers work, as far as the score actors keep up."""

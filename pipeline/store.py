@@ -4,11 +4,12 @@ A partition is done when its file is there. It appears whole or not at all: writ
 output's staging folder, synced, renamed.
 """
 
+import fcntl
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -189,12 +190,28 @@ def commit(
     return size
 
 
-def prepare(out: Path, config: str) -> None:
-    """Make the output folder ready and write its config.toml. OSError when it is not writable."""
-    (out / "staging").mkdir(parents=True, exist_ok=True)
-    staged = out / "staging" / f"config.{uuid.uuid4().hex}"
-    staged.write_text(config, "utf-8")
-    staged.replace(out / "config.toml")
+@contextmanager
+def writing(out: Path, config: str) -> Iterator[None]:
+    """The output folder, ready and ours alone, its config.toml written.
+
+    StoreError when another sweep writes there; OSError when it is not writable. The lock ends with
+    the process, however that ends; what a killed sweep left staged is cleared.
+    """
+    staging = out / "staging"
+    staging.mkdir(parents=True, exist_ok=True)
+    with (staging / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(
+                f"{out}: another sweep writes there now; wait for it, or use another output"
+            ) from None
+        for stale in staging.glob("*.*"):
+            stale.unlink(missing_ok=True)
+        staged = staging / f"config.{uuid.uuid4().hex}"
+        staged.write_text(config, "utf-8")
+        staged.replace(out / "config.toml")
+        yield
 
 
 def done(out: Path, partitions: Iterable[Partition]) -> set[str]:

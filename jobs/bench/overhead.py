@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.bench import _machine
-from pipeline import cluster, store
+from pipeline import cluster
 from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
 from pipeline.plan import plan
@@ -74,7 +74,6 @@ def sweep(rollouts: int, folder: Path) -> dict[str, float]:
         }
     )
     wanted = plan(config)
-    store.prepare(config.output, "")
     with cluster.session(config.cluster):
         events = cluster.Sweep(config.output, config.engine, config.cluster, {}).run(wanted.works)
         rows = sum(event.rows for event in events if isinstance(event, Written))

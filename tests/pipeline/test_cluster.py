@@ -2,8 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -156,3 +159,26 @@ def test_cases_that_cannot_be_made_are_a_fault_that_rises_and_kills_no_engine(
     with pytest.raises(ValueError, match="-3"):
         list(running.run(works))
     assert running.deaths == {}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_lets_finished_partitions_be_written_and_the_rest_is_owed(
+    number: signal.Signals, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planted(tmp_path / "runs" / "a", 500, range(0, 2000, 2))
+    wanted = config(tmp_path, cases={"count": 512, "shard": 64})
+    stopper = threading.Thread(target=_kill_when_written, args=(wanted.output, number))
+    stopper.start()
+    assert sweep.run(wanted) == code
+    stopper.join()
+    assert "are owed; run the same command to go on" in capsys.readouterr().err
+    files = store.partition_files(wanted.output)
+    assert 0 < len(files) < len(plan(wanted).partitions)
+    assert all(store.read_footer(path)["env"] == "hackword" for path in files)
+    assert [p.name for p in (wanted.output / "staging").iterdir()] == ["lock"]
+
+
+def _kill_when_written(out: Path, number: signal.Signals) -> None:
+    while len(store.partition_files(out)) < 3:
+        time.sleep(0.05)
+    os.kill(os.getpid(), number)

@@ -171,6 +171,21 @@ def test_a_full_disk_is_an_error_of_the_system_and_leaves_no_torn_file(tmp_path:
     assert list((tmp_path / "staging").iterdir()) == []
 
 
+def test_a_second_sweep_on_one_output_is_refused_and_a_killed_one_leaves_it_free(
+    tmp_path: Path,
+) -> None:
+    with (
+        store.writing(tmp_path, "a = 1"),
+        pytest.raises(store.StoreError, match="another sweep writes there now"),
+        store.writing(tmp_path, "a = 2"),
+    ):
+        pass
+    (tmp_path / "staging" / "torn.parquet").write_bytes(b"PAR1")
+    with store.writing(tmp_path, "a = 3"):
+        assert [p.name for p in (tmp_path / "staging").iterdir()] == ["lock"]
+    assert (tmp_path / "config.toml").read_text() == "a = 3"
+
+
 def test_done_and_foreign_come_from_the_files_alone(tmp_path: Path) -> None:
     here, other = partition(), partition("plain", 10)
     write(tmp_path, here)
