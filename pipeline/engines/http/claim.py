@@ -1,0 +1,60 @@
+"""Which weights a user says are served: the fingerprint of the checkpoint's own files."""
+
+import hashlib
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from pipeline.checkpoints.headers import open_regular, read_json
+from pipeline.checkpoints.identity import ADAPTER_CONFIG, DIGEST_BYTES, fingerprint_files
+from pipeline.records import Checkpoint, CheckpointError
+
+CHUNK_BYTES = 2**22
+
+Stamp = tuple[int, int, int]
+"""Inode, size and mtime in ns of a file."""
+
+
+def fingerprint(checkpoint: Checkpoint) -> str:
+    """What engine `hf` would say that it loaded, from the same bytes. Raises CheckpointError."""
+    folder = Path(checkpoint.path)
+    own = digest(folder)
+    if checkpoint.kind != "adapter":
+        return own
+    if not checkpoint.base or not Path(checkpoint.base).is_dir():
+        raise CheckpointError(
+            f"{folder}: its base {checkpoint.base or '(not named)'} is no folder here; "
+            "set `base` of its run to one"
+        )
+    config = read_json(folder / ADAPTER_CONFIG)
+    said = f"{digest(Path(checkpoint.base))} {own} {config.get('lora_alpha')}"
+    said += f" {bool(config.get('use_rslora'))}"
+    return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def digest(folder: Path) -> str:
+    """BLAKE2b-128 over `NAME SIZE ` and the bytes of each weight file, in name order.
+
+    The files are read again only when one of them changed. Raises CheckpointError.
+    """
+    files = tuple(fingerprint_files(folder))
+    return _digest(files, tuple(_stamp(path) for path in files))
+
+
+@lru_cache(maxsize=64)
+def _digest(files: tuple[Path, ...], stamps: tuple[Stamp, ...]) -> str:
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for path, stamp in zip(files, stamps, strict=True):
+        digest.update(f"{path.name} {stamp[1]} ".encode())
+        with open_regular(path) as file:
+            while chunk := file.read(CHUNK_BYTES):
+                digest.update(chunk)
+        if _stamp(path) != stamp:
+            raise CheckpointError(f"{path}: changed while it was read; sweep it when it is saved")
+    return digest.hexdigest()
+
+
+def _stamp(path: Path) -> Stamp:
+    with open_regular(path) as file:
+        stat = os.fstat(file.fileno())
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
