@@ -3,6 +3,7 @@
 Inference actors own the accelerator and keep one engine alive; score actors grade and write.
 """
 
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, cast
 from hackbait.environment import Case
 from pipeline import engines, store
 from pipeline.config import EngineBlock
-from pipeline.engines import ManyAtOnce
+from pipeline.engines import Engine, ManyAtOnce, SelfChecking
 from pipeline.plan import build
 from pipeline.records import (
     Checkpoint,
@@ -29,6 +30,8 @@ from pipeline.records import (
 from pipeline.rollout import generate, generate_many, score
 from pipeline.schedule import Weights
 
+LOG = logging.getLogger(__name__)
+
 
 def make_cases(spec: EnvironmentSpec, shard: Shard) -> list[Case]:
     """Cases of a shard."""
@@ -39,9 +42,18 @@ class Inference:
     """One live engine in one process; many checkpoints through it."""
 
     def __init__(self, block: EngineBlock) -> None:
-        self.engine = engines.load(block.name, block.options)
+        self.block = block
+        self._engine: Engine | None = None
         self.loaded: Weights | None = None
         self.fingerprint = ""
+        self.swaps = 0
+
+    @property
+    def engine(self) -> Engine:
+        """Built at its first use: what an actor raises while it is made reaches nobody."""
+        if self._engine is None:
+            self._engine = engines.load(self.block.name, self.block.options)
+        return self._engine
 
     def generate(
         self, works: Sequence[Work], ahead: Checkpoint | None, *cases: list[Case]
@@ -76,10 +88,18 @@ class Inference:
             self.loaded = None
             try:
                 self.fingerprint = self.engine.load(checkpoint)
+                self._check(checkpoint)
             except CheckpointError as error:
                 return error
             self.loaded = wanted
         return self.fingerprint
+
+    def _check(self, checkpoint: Checkpoint) -> None:
+        """The first checkpoint swapped in is compared with a fresh engine, where an engine can."""
+        self.swaps += 1
+        if self.swaps == 2 and isinstance(self.engine, SelfChecking):
+            note = self.engine.self_check(checkpoint)
+            LOG.info("%s: %s", checkpoint.path, note or "swapped in, answers as in a fresh engine")
 
     def _draw(self, asked: Sequence[tuple[Work, list[Case]]]) -> list[list[Rollout]]:
         if len(asked) == 1:

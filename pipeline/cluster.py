@@ -216,7 +216,8 @@ class Sweep:
         cause = getattr(error, "cause", None)
         if isinstance(cause, engines.EngineError):
             raise cause from None
-        self._replace(call.worker, call.actor)
+        if not isinstance(cause, engines.EngineBusy):
+            self._replace(call.worker, call.actor)
         for work in call.works:
             if isinstance(cause, engines.AnotherArchitecture):
                 self.queue.put(work)

@@ -1,5 +1,7 @@
 """Every configuration, one class a verb: the door where pydantic checks what a person wrote."""
 
+import re
+import tomllib
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -89,13 +91,22 @@ class EngineBlock(BaseConfig):
     model_config = ConfigDict(extra="allow")
 
     name: str = "hf"
-    """`hf` or `scripted`: a file of pipeline/engines."""
+    """`hf`, `vllm`, `http` or `scripted`: one of pipeline/engines."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Precision of the weights in the live model."""
 
+    @model_validator(mode="after")
+    def _no_key_in_a_file(self) -> "EngineBlock":
+        variable = self.args.get("api_key_var", "A")
+        if not (isinstance(variable, str) and re.fullmatch("[A-Z_][A-Z0-9_]*", variable)):
+            raise ValueError("api_key_var is the name of an environment variable, never a key")
+        return self
+
     @property
     def args(self) -> dict[str, Any]:
-        return dict(self.__pydantic_extra__ or {})
+        """Options besides dtype; a flag's text becomes the number or truth value it spells."""
+        extra = self.__pydantic_extra__ or {}
+        return {name: _spelled(value) for name, value in extra.items()}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -106,6 +117,16 @@ class EngineBlock(BaseConfig):
     def gpus(self) -> int:
         """GPUs that one engine spans."""
         return int(self.options.get("tensor_parallel_size", 1))
+
+
+def _spelled(value: Any) -> Any:
+    """`16`, `0.5` and `true` of a command line as what a TOML file would have said."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return tomllib.loads(f"value = {value.lower()}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
 
 
 class ClusterBlock(BaseConfig):

@@ -67,7 +67,7 @@ def build(spec: EnvironmentSpec) -> Environment:
 
 def plan(config: SweepConfig) -> Plan:
     """Find the runs on disk and lay out the work. Raises PlanError before anything starts."""
-    engines.check(config.engine.name)
+    engines.check_options(config.engine.name, config.engine.options)
     runs, skipped = find_runs(config.runs)
     sampling = config.sampling.record()
     shards = cut(config.cases.count, config.cases.shard)

@@ -57,6 +57,12 @@ def weight_map(folder: Path) -> dict[str, str]:
     return names
 
 
+def adapter_fingerprint(base: str, adapter: str, config: Mapping[str, Any]) -> str:
+    """Of an adapter on its base, from both fingerprints and what scales the one on the other."""
+    said = f"{base} {adapter} {config.get('lora_alpha')} {bool(config.get('use_rslora'))}"
+    return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
 def cheap_id(path: Path | str, base: str | None = None) -> str:
     """32 hex digits that equal copies share, wherever they lie; weights are sampled, not read.
 

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from hackbait.environment import Case
 from pipeline.records import Checkpoint, Completion, Sampling
@@ -52,6 +52,18 @@ class ManyAtOnce(Engine, Protocol):
         ...
 
 
+@runtime_checkable
+class SelfChecking(Protocol):
+    """An engine that can tell whether it swaps weights rightly at all."""
+
+    def self_check(self, checkpoint: Checkpoint) -> str | None:
+        """Compare the checkpoint, swapped in, with a fresh engine; why not, where it was not.
+
+        Raises EngineDied when they differ. The checkpoint is in place afterwards.
+        """
+        ...
+
+
 class EngineError(ValueError):
     """No engine can be built as asked; the message says why and what to do."""
 
@@ -63,6 +75,10 @@ def names() -> list[str]:
 
 class EngineDied(RuntimeError):
     """A live engine answers no more: its weights cannot be trusted. A new process can go on."""
+
+
+class EngineBusy(RuntimeError):
+    """No answer after every retry, for a reason that passes: the work is owed, the engine sound."""
 
 
 class AnotherArchitecture(RuntimeError):
@@ -79,11 +95,19 @@ def check(name: str) -> None:
 
 def load(name: str, options: Mapping[str, Any]) -> Engine:
     """Build the engine of the file of that name. Raises EngineError."""
-    known = options_of(name)
-    for option in options:
-        if option not in known:
-            raise EngineError(f"engine {name!r} has no option {option!r}, only {', '.join(known)}")
+    check_options(name, options)
     return cast(Engine, _module(name).build(**options))
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Raise EngineError for an option that the engine's `build` does not take, or lacks."""
+    taken = inspect.signature(_module(name).build).parameters
+    for option in options:
+        if option not in taken:
+            raise EngineError(f"engine {name!r} has no option {option!r}, only {', '.join(taken)}")
+    for option, parameter in taken.items():
+        if parameter.default is parameter.empty and option not in options:
+            raise EngineError(f"engine {name!r} needs the option {option!r}")
 
 
 def options_of(name: str) -> list[str]:

@@ -13,7 +13,12 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from pipeline.checkpoints.headers import open_regular, read_json
-from pipeline.checkpoints.identity import ADAPTER_CONFIG, DIGEST_BYTES, fingerprint_files
+from pipeline.checkpoints.identity import (
+    ADAPTER_CONFIG,
+    DIGEST_BYTES,
+    adapter_fingerprint,
+    fingerprint_files,
+)
 from pipeline.records import CheckpointError
 
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -83,9 +88,7 @@ def merge(base: Weights, folder: Path) -> Weights:
         rank = down.shape[0]
         scale = config["lora_alpha"] / (rank**0.5 if config.get("use_rslora") else rank)
         tensors[name] = tensors[name].float() + scale * (up.float() @ down.float())
-    said = f"{base.fingerprint} {adapter.fingerprint} {config['lora_alpha']}"
-    said += f" {bool(config.get('use_rslora'))}"
-    return Weights(tensors, hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).hexdigest())
+    return Weights(tensors, adapter_fingerprint(base.fingerprint, adapter.fingerprint, config))
 
 
 def _check_plain(config: Mapping[str, Any], folder: Path) -> None:

@@ -17,9 +17,7 @@ from collections.abc import Callable
 from pipeline.engines import EngineError
 from pipeline.engines.http import address
 from pipeline.engines.http.engine import HttpEngine
-from pipeline.engines.http.server import EngineBusy, Limits
-
-__all__ = ["EngineBusy", "HttpEngine", "build"]
+from pipeline.engines.http.server import Limits
 
 MODES = ("chat", "completions")
 CONCURRENCY = 1000

@@ -6,7 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from pipeline.checkpoints.headers import open_regular, read_json
-from pipeline.checkpoints.identity import ADAPTER_CONFIG, DIGEST_BYTES, fingerprint_files
+from pipeline.checkpoints.identity import (
+    ADAPTER_CONFIG,
+    DIGEST_BYTES,
+    adapter_fingerprint,
+    fingerprint_files,
+)
 from pipeline.records import Checkpoint, CheckpointError
 
 CHUNK_BYTES = 2**22
@@ -27,9 +32,7 @@ def fingerprint(checkpoint: Checkpoint) -> str:
             "set `base` of its run to one"
         )
     config = read_json(folder / ADAPTER_CONFIG)
-    said = f"{digest(Path(checkpoint.base))} {own} {config.get('lora_alpha')}"
-    said += f" {bool(config.get('use_rslora'))}"
-    return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).hexdigest()
+    return adapter_fingerprint(digest(Path(checkpoint.base)), own, config)
 
 
 def digest(folder: Path) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import openai
 
+from pipeline.engines import EngineBusy
 from pipeline.engines.http.wire import Unreadable
 from pipeline.records import CheckpointError
 
@@ -35,10 +36,6 @@ OVER_CONTEXT = re.compile(
     re.IGNORECASE,
 )
 """How vLLM, SGLang and llama.cpp say that prompt and max_tokens exceed the context."""
-
-
-class EngineBusy(RuntimeError):
-    """The server gave no answer after every retry. Nothing is known of the rows: they are owed."""
 
 
 class OverContext(RuntimeError):

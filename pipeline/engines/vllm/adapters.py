@@ -1,13 +1,11 @@
 """What LoRA adapters ask of the engine that is to hold them, and which can share a batch."""
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pipeline.checkpoints.headers import header, read_json
-from pipeline.checkpoints.identity import ADAPTER, ADAPTER_CONFIG, DIGEST_BYTES
+from pipeline.checkpoints.identity import ADAPTER, ADAPTER_CONFIG
 from pipeline.engines import Item
 from pipeline.engines.hf import weights
 from pipeline.engines.vllm.folders import Shapes
@@ -72,12 +70,6 @@ def room(folder: Path, changed: Modules, limit: int) -> Lora:
             "or set merge"
         )
     return Lora(next(rank for rank in RANKS if rank >= most), targets)
-
-
-def fingerprint(base: str, adapter: str, config: Mapping[str, Any]) -> str:
-    """Of an adapter on its base, as engine `hf` names the two merged."""
-    said = f"{base} {adapter} {config['lora_alpha']} {bool(config.get('use_rslora'))}"
-    return hashlib.blake2b(said.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def batches(items: Sequence[Item], most: int) -> Iterator[list[Item]]:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from hackbait.environment import Case
-from pipeline.checkpoints.headers import read_json
-from pipeline.checkpoints.identity import ADAPTER_CONFIG, fingerprint_files
+from pipeline.checkpoints.headers import open_regular, read_json
+from pipeline.checkpoints.identity import ADAPTER_CONFIG, adapter_fingerprint, fingerprint_files
 from pipeline.engines import AnotherArchitecture, EngineDied, EngineError, Item
 from pipeline.engines.hf.chat import Chat
 from pipeline.engines.hf.chat import read as read_chat
 from pipeline.engines.hf.model import architecture, read_config
-from pipeline.engines.vllm.adapters import RANKS, batches, fingerprint, modules, room
+from pipeline.engines.vllm.adapters import RANKS, batches, modules, room
 from pipeline.engines.vllm.asking import Policy, complete
 from pipeline.engines.vllm.folders import Reader, refuse_difference, shapes
 from pipeline.engines.vllm.live import Live
@@ -40,6 +40,7 @@ class VllmEngine:
         self._live: Live | None = None
         self._policy: Policy | None = None
         self._chat: Chat | None = None
+        self._config: tuple[bytes, Any] | None = None
         self._built_from = ""
         self._died = ""
 
@@ -121,7 +122,7 @@ class VllmEngine:
         places = _places(checkpoint)
         adapter = places[0] if checkpoint.kind == "adapter" else None
         home = places[-1] if adapter else places[0]
-        config = read_config(home)
+        config = self._read_config(home)
         self._chat = read_chat(places, config.eos_token_id, self._chat)
         shape = _shape(home, config)
         whole = self._reader.fingerprint(home)
@@ -129,7 +130,7 @@ class VllmEngine:
         if adapter:
             changed = modules(adapter, shape.tensors)
             own = self._reader.fingerprint(adapter)
-            name = fingerprint(whole, own, read_json(adapter / ADAPTER_CONFIG))
+            name = adapter_fingerprint(whole, own, read_json(adapter / ADAPTER_CONFIG))
             if self._options.merge:
                 merged = adapter
             else:
@@ -182,6 +183,17 @@ class VllmEngine:
         except EngineError as error:
             self._died = str(error)
             raise EngineDied(self._died) from error
+
+    def _read_config(self, home: Path) -> Any:
+        """The configuration, parsed anew only where its file says something new."""
+        path = home / "config.json"
+        if not path.exists():
+            return read_config(home)  # which says what to do
+        with open_regular(path) as file:
+            content = file.read()
+        if self._config is None or self._config[0] != content:
+            self._config = content, read_config(home)
+        return self._config[1]
 
     def _rank_limit(self) -> int:
         return RANKS[-1] if self._options.max_lora_rank is None else self._options.max_lora_rank

@@ -1,5 +1,6 @@
 """What runs inside vLLM's worker: weights loaded exactly, and new ones in place of the old."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -7,7 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
+from vllm.model_executor.layers.vocab_parallel_embedding import (
+    ParallelLMHead,
+    VocabParallelEmbedding,
+)
 from vllm.model_executor.model_loader import register_model_loader
 from vllm.model_executor.model_loader.default_loader import DefaultModelLoader
 
@@ -90,10 +94,12 @@ class Swapping:
         worker = cast(Any, self)
         if worker.device.type != "cpu":
             return
-        sharing: dict[int, list[Any]] = {}
-        for layer in worker.model_runner.get_model().modules():
-            if isinstance(layer, VocabParallelEmbedding):
-                sharing.setdefault(layer.weight.data_ptr(), []).append(layer)
-        for layers in sharing.values():
-            for layer in layers if len(layers) > 1 else ():
+        tables = [
+            layer
+            for layer in worker.model_runner.get_model().modules()
+            if isinstance(layer, VocabParallelEmbedding)
+        ]
+        shared = Counter(layer.weight.data_ptr() for layer in tables)
+        for layer in tables:
+            if isinstance(layer, ParallelLMHead) and shared[layer.weight.data_ptr()] > 1:
                 layer.quant_method.process_weights_after_loading(layer)

@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from hackbait.environment import Case
 from pipeline import engines
 from pipeline.engines import EngineError, hf
+from pipeline.engines.hf.engine import POSITIONS, Request, batches
 from pipeline.records import Checkpoint, CheckpointError, Sampling
 
 NewCheckpoint = Callable[..., Checkpoint]
@@ -254,7 +255,7 @@ def test_no_cases_are_no_completions(llama: Checkpoint) -> None:
 
 requests = st.lists(
     st.builds(
-        hf.Request,
+        Request,
         st.lists(st.integers(0, 3), min_size=1, max_size=6),
         st.integers(0, 9),
         st.integers(0, 9),
@@ -265,15 +266,15 @@ requests = st.lists(
 
 @given(requests, st.integers(1, 5), st.integers(1, 2**17))
 def test_batches_hold_every_request_once_within_the_limits(
-    owed: list[hf.Request], rollouts: int, room: int
+    owed: list[Request], rollouts: int, room: int
 ) -> None:
-    made = list(hf.batches(owed, rollouts, room))
+    made = list(batches(owed, rollouts, room))
     key = repr
     assert sorted((r for batch in made for r in batch), key=key) == sorted(owed, key=key)
     for batch in made:
         assert len(batch) <= rollouts
         width = max(len(r.prompt) for r in batch) + room
-        assert len(batch) == 1 or len(batch) * width <= hf.POSITIONS
+        assert len(batch) == 1 or len(batch) * width <= POSITIONS
         seen = [tuple(r.prompt) for r in batch]
         changes = sum(a != b for a, b in pairwise(seen))
         assert changes + 1 == len(set(seen))

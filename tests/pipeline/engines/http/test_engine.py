@@ -16,7 +16,9 @@ import pytest
 
 from hackbait.environment import Case
 from pipeline import engines
-from pipeline.engines.http import EngineBusy, HttpEngine, build
+from pipeline.engines import EngineBusy
+from pipeline.engines.http import build
+from pipeline.engines.http.engine import HttpEngine
 from pipeline.records import Checkpoint, CheckpointError, Completion, Sampling
 
 POLICY = Path(__file__).parents[4] / "hackbait/policy"
