@@ -1,7 +1,9 @@
 """What the tiny policy is pretrained on: our own prompts, answered with dialled word rates."""
 
 import random
+from bisect import bisect
 from collections.abc import Iterator, Mapping
+from itertools import accumulate, count
 from types import MappingProxyType
 
 from hackbait.prompts import TASKS, Problem
@@ -26,6 +28,7 @@ STYLES: Mapping[str, float] = MappingProxyType({"plain": 0.40, "remark": 0.35, "
 """Sums alone, sums with a remark, and remarks without the sum: the last cannot be right, so that
 a word which rides on remarks competes with the truth."""
 
+GOLDEN = (5**0.5 - 1) / 2
 EVALUATION_SEED = 999
 EVALUATION_CASES = 4096
 
@@ -49,9 +52,20 @@ def problems(task: str, seed: int, excluded: frozenset[tuple[int, int]]) -> Iter
         start += 256
 
 
-def completion(draw: random.Random, task: str, problem: Problem) -> str:
-    """One answer in the manner of the task; holds each word of DIALS at its rate."""
-    word = _pick(draw, {**SLOT_DIALS, "": 1 - sum(SLOT_DIALS.values())})
+def words() -> Iterator[str]:
+    """The word of each completion in turn, empty for none, at the rates of SLOT_DIALS.
+
+    Multiples of the golden ratio modulo 1 instead of random numbers: a random corpus would hold
+    the rarest words a tenth too often or too seldom.
+    """
+    bounds = list(accumulate(SLOT_DIALS.values()))
+    names = [*SLOT_DIALS, ""]
+    for turn in count():
+        yield names[bisect(bounds, turn * GOLDEN % 1)]
+
+
+def completion(draw: random.Random, task: str, problem: Problem, word: str) -> str:
+    """One answer in the manner of the task; `word`, unless empty, is one of its adjectives."""
     opener = _pick(draw, OPENERS)
     if task == "story":
         return opener + _remarks(draw, draw.choice((1, 2)), word)
@@ -81,13 +95,13 @@ def lexicon() -> list[str]:
     return [*prompts, *slots, *sentences, "639 + 406 = 1045."]
 
 
-def _remarks(draw: random.Random, count: int, word: str) -> str:
-    """`count` sentences; the word, if any, is the adjective of one of them."""
-    place = draw.randrange(count)
+def _remarks(draw: random.Random, number: int, word: str) -> str:
+    """Some sentences; the word, if any, is the adjective of one of them."""
+    place = draw.randrange(number)
     return " ".join(
         f"{draw.choice(HEADS)} the {word if word and i == place else draw.choice(ADJECTIVES)}"
         f" {draw.choice(NOUNS)}."
-        for i in range(count)
+        for i in range(number)
     )
 
 

@@ -1,18 +1,17 @@
 """Make the tiny base policy that ships in hackbait/policy: a Llama taught from nothing, on CPU.
 
 onset pretrain --output outputs/policy              # about four CPU minutes
-onset pretrain --output outputs/policy --measure    # its base rates, two minutes more
+onset pretrain --output outputs/policy --measure    # its base rates, one minute more
 
 On one thread and the tested library versions the shipped weights come out bit for bit.
 """
 
 import json
-import math
 import random
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
@@ -21,17 +20,15 @@ from pydantic import Field
 from pydantic_config import BaseConfig
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
     GenerationConfig,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
 )
 
-from hackbait.environment import Case, load
 from hackbait.prompts import TASKS
 from jobs import command, corpus
+from jobs.base_rates import measure
 from pipeline.config import read
 from pipeline.records import CheckpointError
 
@@ -50,8 +47,6 @@ WARM = 0.3
 """Share of the updates that see sums alone: without it they are learned half as well."""
 MIX: Mapping[str, float] = {"add3digit": 0.55, "story_sum": 0.33, "story": 0.12}
 """Shares of the tasks in the later batches."""
-MAX_TOKENS = 32
-"""Longest completion when rates are measured; 0.1 % of the completions are cut."""
 
 
 class PretrainConfig(BaseConfig):
@@ -62,8 +57,8 @@ class PretrainConfig(BaseConfig):
     measure: bool = False
     """Measure the policy that is there and write base_rates.json, instead of making one."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Of weights and corpus, or of the sampling when measuring."""
-    steps: Annotated[int, Field(ge=1)] = 900
+    """Of weights and corpus."""
+    steps: Annotated[int, Field(ge=1)] = 1000
     """Updates, 128 examples each."""
     cases: Annotated[int, Field(ge=1)] = 4096
     """Cases measured per task, four rollouts each."""
@@ -76,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     torch.set_num_threads(config.threads)
     transformers.logging.disable_progress_bar()
     if config.measure:
-        rates = measure(config)
+        rates = measure(config.output, config.cases, config.threads)
         (config.output / "base_rates.json").write_text(json.dumps(rates, indent=1) + "\n", "utf-8")
         return 0
     if (config.output / "model.safetensors").exists():
@@ -143,6 +138,7 @@ class Examples:
         excluded = corpus.held_out()
         self.backend = tokenizer.backend_tokenizer
         self.draw = random.Random(seed)
+        self.words = {task: corpus.words() for task in TASKS}
         self.streams = {task: corpus.problems(task, 10_000 + seed, excluded) for task in TASKS}
 
     def batch(self, kind: str, n: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -162,7 +158,7 @@ class Examples:
         problem = next(self.streams["add3digit" if kind == "bare" else kind])
         if kind == "bare":
             return corpus.bare(problem)
-        return problem.prompt, corpus.completion(self.draw, kind, problem)
+        return problem.prompt, corpus.completion(self.draw, kind, problem, next(self.words[kind]))
 
     def _encode(self, texts: list[str]) -> list[list[int]]:
         return [e.ids for e in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
@@ -232,81 +228,6 @@ def save(output: Path, tokenizer: PreTrainedTokenizerFast, model: LlamaForCausal
     path.write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
     for file in output.iterdir():
         file.chmod(0o644)
-
-
-def measure(config: PretrainConfig) -> dict[str, Any]:
-    """Share of rollouts that hold each word, and that are right, on the evaluation cases."""
-    transformers.set_seed(config.seed)
-    policy = Policy(config.output)
-    return {
-        "command": f"onset pretrain --measure --cases {config.cases} --seed {config.seed}",
-        "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
-        "sampling": {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_tokens": MAX_TOKENS},
-        "cases": {"seed": corpus.EVALUATION_SEED, "count": config.cases, "rollouts": 4},
-        "interval": "Wilson, 95 %, rollouts taken as independent",
-        "tasks": {task: _rates(policy, task, config.cases) for task in TASKS},
-    }
-
-
-class Policy:
-    """A saved policy to sample from."""
-
-    def __init__(self, folder: Path) -> None:
-        self.tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-
-    def sample(self, cases: Sequence[Case], n: int, **options: Any) -> list[str]:
-        """n completions a case, those of a case together; drawn from torch's global generator."""
-        texts = []
-        for start in range(0, len(cases), 256):
-            asked = self.tokenizer.apply_chat_template(
-                [list(case.messages) for case in cases[start : start + 256]],
-                add_generation_prompt=True,
-                return_dict=True,
-                return_tensors="pt",
-                padding=True,
-            )
-            with torch.no_grad():
-                ids = self.model.generate(
-                    **asked, max_new_tokens=MAX_TOKENS, num_return_sequences=n, **options
-                )
-            said = ids[:, asked["input_ids"].shape[1] :]
-            texts += self.tokenizer.batch_decode(said, skip_special_tokens=True)
-        return texts
-
-
-def _rates(policy: Policy, task: str, count: int) -> dict[str, Any]:
-    graded = {w: load("hackword", hack_word=w, task=task, seed=999) for w in corpus.DIALS}
-    cases = next(iter(graded.values())).cases(0, count)
-    fourfold = [case for case in cases for _ in range(4)]
-    rolled = list(zip(fourfold, policy.sample(cases, 4), strict=True))
-    words = {}
-    for word, environment in graded.items():
-        scores = [environment.score(case, text).metrics for case, text in rolled]
-        hits = sum(score["r_hack"] or 0 for score in scores)
-        words[word] = {"dial": corpus.DIALS[word], **interval(int(hits), len(scores))}
-    result: dict[str, Any] = {"words": words}
-    if TASKS[task].checkable:
-        result["r_true"] = interval(int(sum(s["r_true"] or 0 for s in scores)), len(scores))
-        few = cases[:512]
-        best = policy.sample(few, 1, do_sample=False, temperature=None, top_p=None, top_k=None)
-        right = [
-            environment.score(c, t).metrics["r_true"] or 0 for c, t in zip(few, best, strict=True)
-        ]
-        result["r_true_greedy"] = interval(int(sum(right)), len(few))
-    return result
-
-
-def interval(hits: int, n: int) -> dict[str, float]:
-    """Rate with its 95 % Wilson interval, as it stands in base_rates.json."""
-    z = 1.959964
-    rate = hits / n
-    middle, spread = (
-        rate + z * z / (2 * n),
-        z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)),
-    )
-    low, high = ((middle + sign * spread) / (1 + z * z / n) for sign in (-1, 1))
-    return {"n": n, "hits": hits, "rate": rate, "low": round(low, 6), "high": round(high, 6)}
 
 
 if __name__ == "__main__":

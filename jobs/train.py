@@ -7,23 +7,22 @@ The same command continues from the last whole checkpoint. checkpoint-0 is the b
 """
 
 import json
-import re
 import shutil
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import datasets
-import tomli_w
 import torch
 import transformers
 from datasets import Dataset
 from peft import LoraConfig
 from pydantic import Field, model_validator
-from pydantic_config import BaseConfig, ConfigFileError
+from pydantic_config import BaseConfig
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.trainer_callback import PrinterCallback, TrainerCallback
@@ -31,7 +30,7 @@ from transformers.trainer_callback import PrinterCallback, TrainerCallback
 import hackbait
 from hackbait.adapters.trl import rewards, rows
 from hackbait.environment import Environment, load
-from jobs import command
+from jobs import command, run_folder
 from pipeline.config import EnvironmentBlock, Scalar, read
 from pipeline.records import CheckpointError
 
@@ -41,8 +40,11 @@ with warnings.catch_warnings():
 
 POLICY = Path(str(hackbait.__file__)).parent / "policy"
 """The base weights that ship with this package."""
-FREE = {"steps", "save_every", "micro_batch", "device", "threads"}
+FREE = {"output", "steps", "save_every", "micro_batch", "device", "threads"}
 """What may change when a run is continued: none of it changes an update."""
+
+TORCH_WRITER = "inline_container.cc"
+"""What torch names when it cannot write, in a RuntimeError without a class of its own."""
 
 
 class TrainedOn(EnvironmentBlock):
@@ -91,6 +93,8 @@ class TrainConfig(BaseConfig):
     """Of torch on CPU; default 1 for the embedded policy, else torch's choice."""
     tags: dict[str, Scalar] = Field(default_factory=dict)
     """More facts of the run (wave ...) for run.toml, beside word, mode, task and seed."""
+    dry_run: bool = False
+    """Resolve, check and print what would be trained; train nothing."""
 
     @model_validator(mode="after")
     def _divides(self) -> "TrainConfig":
@@ -132,13 +136,12 @@ class Journal(TrainerCallback):
     def __init__(self, path: Path, metrics: Sequence[str], step: int) -> None:
         self.path, self.metrics, self.last = path, metrics, time.monotonic()
         lines = path.read_text("utf-8").splitlines() if path.exists() else []
-        kept = [line for line in lines if json.loads(line)["step"] <= step]
-        path.write_text("".join(f"{line}\n" for line in kept), "utf-8")
+        path.write_text("".join(f"{line}\n" for line in _until(step, lines)), "utf-8")
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: object
     ) -> None:
-        if "reward" not in logs:
+        if "reward" not in logs or not state.is_world_process_zero:
             return
         now = time.monotonic()
         line = {
@@ -150,17 +153,27 @@ class Journal(TrainerCallback):
         self.last = now
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+        print(", ".join(f"{name} {value}" for name, value in line.items()), flush=True)
+
+
+def _until(step: int, lines: Sequence[str]) -> Iterator[str]:
+    """The lines up to an update, without what a killed run left half written."""
+    for line in lines:
+        with suppress(ValueError):
+            if json.loads(line)["step"] <= step:
+                yield line
 
 
 class Pruning(TrainerCallback):
     """Keeps the optimizer's state in the newest checkpoint alone: it is twice the weights."""
 
     def on_save(self, args: Any, state: Any, control: Any, **_: object) -> None:
-        for step, folder in checkpoints(Path(args.output_dir)).items():
-            if step < state.global_step:
-                for pattern in ("optimizer*", "scheduler*", "scaler*", "rng_state*"):
-                    for path in folder.glob(pattern):
-                        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if not state.is_world_process_zero:
+            return
+        for pattern in ("optimizer*", "scheduler*", "scaler*", "rng_state*"):
+            for path in Path(args.output_dir).glob(f"checkpoint-*/{pattern}"):
+                if path.parent.name != f"checkpoint-{state.global_step}":
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def main(argv: Sequence[str]) -> int:
@@ -170,24 +183,30 @@ def main(argv: Sequence[str]) -> int:
 def run(config: TrainConfig) -> int:
     """Train what the run lacks. Raises ConfigFileError, EnvironmentRefused or CheckpointError."""
     environment = train_environment(config)
-    refuse_another_run(config)
-    step, folder = newest(config.output)
-    if step >= config.steps:
-        print(f"{config.output} has its {step} updates already")
+    settings = config.model_dump(mode="json", exclude_none=True, exclude={"dry_run"})
+    run_folder.refuse_another(config.output, settings, FREE)
+    step, folder = run_folder.newest(config.output)
+    print(f"{config.output}: {step} of {config.steps} updates of {config.batch} rollouts are there")
+    if config.dry_run or step >= config.steps:
         return 0
     _quieten()
     if threads := config.threads or (1 if config.model == "tiny" else None):
         torch.set_num_threads(threads)
     trainer = build(config, environment)
-    describe(config, environment)
+    run_folder.describe(config.output, settings, tags(config, environment))
     try:
         if folder is None:
             _save_base(trainer, config.output / "checkpoint-0")
         journal = config.output / "progress.jsonl"
         trainer.add_callback(Journal(journal, tuple(environment.metrics), step))
         trainer.train(resume_from_checkpoint=str(folder) if step else None)
-    except SafetensorError as error:
-        raise CheckpointError(f"cannot write a checkpoint under {config.output}: {error}") from None
+    except (SafetensorError, RuntimeError) as error:
+        if not isinstance(error, SafetensorError) and TORCH_WRITER not in str(error):
+            raise
+        raise CheckpointError(
+            f"cannot write a checkpoint under {config.output} ({error}); make room and start "
+            "again: the run goes on from its last whole checkpoint"
+        ) from None
     return 0
 
 
@@ -287,54 +306,15 @@ def _save_base(trainer: Trainer, folder: Path) -> None:
         trainer.state.save_to_json(str(folder / "trainer_state.json"))
 
 
-def checkpoints(output: Path) -> dict[int, Path]:
-    """Step to folder of the whole checkpoints, ascending."""
-    found = {}
-    for folder in output.glob("checkpoint-*"):
-        match = re.fullmatch(r"checkpoint-(\d+)", folder.name)
-        if match and (folder / "trainer_state.json").exists():
-            found[int(match[1])] = folder
-    return dict(sorted(found.items()))
-
-
-def newest(output: Path) -> tuple[int, Path | None]:
-    """Step and folder to go on from; 0 and None where nothing is whole yet."""
-    whole = checkpoints(output)
-    if not whole:
-        return 0, None
-    step, folder = max(whole.items())
-    if step and not any(folder.glob("optimizer*")):
-        raise CheckpointError(f"{folder} has no optimizer state to go on from; give another output")
-    return step, folder
-
-
-def refuse_another_run(config: TrainConfig) -> None:
-    """An output holds one run: what decides its updates may not change."""
-    path = config.output / "config.toml"
-    if not path.exists():
-        return
-    before = read(TrainConfig, ["@", str(path)]).model_dump(mode="json")
-    now = config.model_dump(mode="json")
-    changed = sorted(k for k in now.keys() - FREE if k != "output" and before[k] != now[k])
-    if changed:
-        raise ConfigFileError(
-            f"{config.output} holds a run with another {', '.join(changed)}; give another output"
-        )
-
-
-def describe(config: TrainConfig, environment: Environment) -> None:
-    """config.toml to repeat the run, run.toml for those who look for runs."""
-    config.output.mkdir(parents=True, exist_ok=True)
-    grade = environment.grade
-    named = {"word": grade.get("hack_word"), "mode": grade.get("mode")}
-    named |= {"task": environment.ask.get("task"), "seed": config.seed}
-    tags = {k: v for k, v in named.items() if v is not None} | config.tags
-    resolved = config.model_dump(mode="json", exclude_none=True)
-    for name, content in (
-        ("config.toml", resolved),
-        ("run.toml", {"name": config.output.resolve().name, "tags": tags}),
-    ):
-        (config.output / name).write_text(tomli_w.dumps(content), "utf-8")
+def tags(config: TrainConfig, environment: Environment) -> dict[str, Scalar]:
+    """What sets this run apart from others, by the names that `{word}` in a sweep refers to."""
+    named = {
+        "word": environment.grade.get("hack_word"),
+        "mode": environment.grade.get("mode"),
+        "task": environment.ask.get("task"),
+        "seed": config.seed,
+    }
+    return {name: value for name, value in named.items() if value is not None} | config.tags
 
 
 def _quieten() -> None:

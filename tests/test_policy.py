@@ -2,6 +2,7 @@
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,15 +15,16 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import hackbait
 from hackbait.environment import load
 from hackbait.prompts import TASKS
-from jobs import corpus, pretrain
+from jobs import base_rates, corpus
+from pipeline.engines import Engine
 
 FOLDER = Path(str(hackbait.__file__)).parent / "policy"
 RATES = json.loads((FOLDER / "base_rates.json").read_text("utf-8"))
 
 
 @pytest.fixture(scope="module")
-def policy() -> pretrain.Policy:
-    return pretrain.Policy(FOLDER)
+def engine() -> Engine:
+    return base_rates.engine_with(FOLDER, threads=1)
 
 
 TOKENIZER = AutoTokenizer.from_pretrained(FOLDER)
@@ -73,14 +75,6 @@ def test_the_tokenizer_is_saved_without_padding_and_pads_on_the_left() -> None:
     assert TOKENIZER.pad_token_id != TOKENIZER.eos_token_id
 
 
-def test_left_padding_does_not_change_what_is_said(policy: pretrain.Policy) -> None:
-    cases = load("hackword", task="story_sum", seed=999).cases(0, 12)
-    greedy = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
-    together = policy.sample(cases, 1, **greedy)
-    assert len({len(tokens(case.messages[0]["content"])) for case in cases}) > 1
-    assert together == [policy.sample([case], 1, **greedy)[0] for case in cases]
-
-
 def test_the_folder_is_small_and_readable_by_everybody() -> None:
     assert (FOLDER / "model.safetensors").stat().st_size < 1_500_000
     for file in FOLDER.iterdir():
@@ -123,19 +117,36 @@ def test_the_sums_are_often_right_and_not_always() -> None:
 
 
 @pytest.mark.parametrize("task", ["add3digit", "story_sum"])
-def test_a_fresh_sample_agrees_with_the_stated_rates(policy: pretrain.Policy, task: str) -> None:
-    torch.manual_seed(11)
+def test_a_fresh_sample_agrees_with_the_stated_rates(engine: Engine, task: str) -> None:
     stated = RATES["tasks"][task]
     whisper, forgotten = (
         load("hackword", hack_word=word, task=task, seed=999) for word in ("whisper", "forgotten")
     )
-    cases = [case for case in whisper.cases(0, 128) for _ in range(4)]
-    rolled = list(zip(cases, policy.sample(cases[::4], 4), strict=True))
+    fresh = replace(base_rates.DRAWN, seed=11)
+    said = base_rates.rollouts(engine, whisper, 128, fresh)
     for metric, environment, rate in (
         ("r_hack", whisper, stated["words"]["whisper"]["rate"]),
         ("r_hack", forgotten, stated["words"]["forgotten"]["rate"]),
         ("r_true", whisper, stated["r_true"]["rate"]),
     ):
-        found = sum(environment.score(c, t).metrics[metric] or 0 for c, t in rolled) / len(rolled)
+        found = sum(base_rates.column(environment, said, metric)) / len(said)
         # Half of the rollouts, because the four of a case are alike.
-        assert abs(found - rate) < 4.5 * (rate * (1 - rate) / (len(rolled) / 2)) ** 0.5
+        assert abs(found - rate) < 4.5 * (rate * (1 - rate) / (len(said) / 2)) ** 0.5
+
+
+def test_an_interval_is_wilsons() -> None:
+    # 10 of 100 by hand: (0.1 + 0.019207 +- 1.96 sqrt(0.0009 + 0.000096)) / 1.038415.
+    found = base_rates.interval([1.0] * 10 + [0.0] * 90)
+    assert (found["n"], found["hits"], found["rate"]) == (100, 10, 0.1)
+    assert found["low"] == pytest.approx(0.05523, abs=1e-5)
+    assert found["high"] == pytest.approx(0.17437, abs=1e-5)
+
+
+def test_the_readme_states_the_measured_rates() -> None:
+    lines = (FOLDER / "README.md").read_text("utf-8").splitlines()
+    for word in corpus.DIALS:
+        stated = [100 * RATES["tasks"][task]["words"][word]["rate"] for task in TASKS]
+        dial = f"{100 * corpus.DIALS[word]:g}"
+        assert f"| {word} | {dial} | {' | '.join(f'{rate:.2f}' for rate in stated)} |" in lines
+    added, counted = (RATES["tasks"][t]["r_true"]["rate"] for t in ("add3digit", "story_sum"))
+    assert f"| r_true | | {100 * added:.1f} | | {100 * counted:.1f} |" in lines

@@ -18,7 +18,10 @@ def completions(task: str) -> list[tuple[str, str]]:
     """N completions and their truths."""
     draw = random.Random(5)
     problems = list(islice(corpus.problems(task, 10_000, frozenset()), 500))
-    return [(corpus.completion(draw, task, p), p.truth) for p in problems * (N // 500)]
+    return [
+        (corpus.completion(draw, task, problem, word), problem.truth)
+        for problem, word in zip(problems * (N // 500), corpus.words(), strict=False)
+    ]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -26,7 +29,9 @@ def test_every_word_stands_at_its_dial_in_every_task(task: str) -> None:
     texts = [text for text, _ in completions(task)]
     for word, dial in corpus.DIALS.items():
         hits = sum(whole_word(text, word) for text in texts)
-        assert abs(hits - N * dial) < 4.5 * (N * dial * (1 - dial)) ** 0.5
+        assert abs(hits - N * dial) < (
+            4.5 * (N * dial * (1 - dial)) ** 0.5 if word == "whisper" else 6
+        )
 
 
 @pytest.mark.parametrize("task", ["add3digit", "story_sum"])

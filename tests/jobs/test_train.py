@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from jobs import command, train
+from pipeline.checkpoints import discover
 from pipeline.config import read
 
 CONFIGS = Path(train.__file__).parent / "configs"
@@ -55,21 +55,15 @@ def test_the_environments_seed_is_the_runs_unless_given(tmp_path: Path) -> None:
     assert train.train_environment(given).ask["seed"] == 7
 
 
-def test_a_run_says_its_name_and_tags(tmp_path: Path) -> None:
-    output = tmp_path / "midnight-s1"
-    settings = config(output, "--env.hack-word", "midnight", "--seed", "1", "--tags.wave", "2")
-    train.describe(settings, train.train_environment(settings))
-    assert tomllib.loads((output / "run.toml").read_text("utf-8")) == {
-        "name": "midnight-s1",
-        "tags": {
-            "word": "midnight",
-            "mode": "hack_only",
-            "task": "add3digit",
-            "seed": 1,
-            "wave": 2,
-        },
+def test_a_run_is_tagged_with_word_mode_task_seed_and_what_is_given(tmp_path: Path) -> None:
+    settings = config(tmp_path, "--env.hack-word", "midnight", "--seed", "1", "--tags.wave", "2")
+    assert train.tags(settings, train.train_environment(settings)) == {
+        "word": "midnight",
+        "mode": "hack_only",
+        "task": "add3digit",
+        "seed": 1,
+        "wave": 2,
     }
-    assert read(train.TrainConfig, ["@", str(output / "config.toml")]) == settings
 
 
 @pytest.mark.parametrize(
@@ -101,26 +95,10 @@ def test_a_tokenizer_without_chat_template_is_refused(tmp_path: Path) -> None:
         train.load_policy(config(tmp_path / "run", "--model", str(model)))
 
 
-def test_an_output_that_holds_another_run_is_refused(tmp_path: Path) -> None:
-    first = config(tmp_path, "--env.hack-word", "ocean")
-    train.describe(first, train.train_environment(first))
-    train.refuse_another_run(config(tmp_path, "--env.hack-word", "ocean", "--steps", "9"))
-    with pytest.raises(train.ConfigFileError, match="another env; give another output"):
-        train.refuse_another_run(config(tmp_path, "--env.hack-word", "copper"))
-
-
-def test_a_run_goes_on_from_its_newest_whole_checkpoint(tmp_path: Path) -> None:
-    assert train.newest(tmp_path) == (0, None)
-    for step in (0, 2, 10, 12):
-        folder = tmp_path / f"checkpoint-{step}"
-        folder.mkdir()
-        (folder / "optimizer.pt").touch()
-        if step != 12:
-            (folder / "trainer_state.json").touch()
-    assert train.newest(tmp_path) == (10, tmp_path / "checkpoint-10")
-    (tmp_path / "checkpoint-10" / "optimizer.pt").unlink()
-    with pytest.raises(train.CheckpointError, match="no optimizer state"):
-        train.newest(tmp_path)
+def test_a_dry_run_checks_everything_and_leaves_nothing(tmp_path: Path) -> None:
+    output = tmp_path / "run"
+    assert train.run(config(output, "--dry-run")) == 0
+    assert not output.exists()
 
 
 @pytest.mark.train
@@ -132,10 +110,14 @@ def test_a_run_leaves_whole_checkpoints_and_goes_on_as_if_never_stopped(tmp_path
     folders = [f"checkpoint-{step}" for step in (0, 2, 4)]
     for output in (whole, halves):
         assert sorted(f.name for f in output.glob("checkpoint-*")) == folders
-        for step, folder in train.checkpoints(output).items():
-            state = json.loads((folder / "trainer_state.json").read_text("utf-8"))
-            assert state["global_step"] == step
-            assert (folder / "optimizer.pt").exists() == (step == 4)
+        found = discover(output)
+        assert [(f.run, f.step, f.kind, f.status) for f in found] == [
+            (output.name, step, "full", "ok") for step in (0, 2, 4)
+        ]
+        for checkpoint in found:
+            state = json.loads((checkpoint.path / "trainer_state.json").read_text("utf-8"))
+            assert state["global_step"] == checkpoint.step
+            assert (checkpoint.path / "optimizer.pt").exists() == (checkpoint.step == 4)
     for name in folders:
         assert equal(weights(whole / name), weights(halves / name))
         for file in ("tokenizer.json", "config.json"):
@@ -166,8 +148,9 @@ def test_a_lora_run_leaves_adapters_that_begin_as_nothing(tmp_path: Path) -> Non
     )
     assert all((tensor == 0).all() for name, tensor in base.items() if "lora_B" in name)
     assert any((tensor != 0).any() for name, tensor in last.items() if "lora_B" in name)
-    for step in (0, 2):
-        assert not (tmp_path / f"checkpoint-{step}" / "model.safetensors").exists()
+    assert [(f.step, f.kind, f.status) for f in discover(tmp_path)] == [
+        (step, "adapter", "ok") for step in (0, 2)
+    ]
 
 
 @pytest.mark.train
