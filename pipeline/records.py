@@ -58,6 +58,8 @@ class Completion:
     prompt_tokens: int | None
     completion_tokens: int | None
     error: str | None = None
+    reasoning: str | None = None
+    """Thought that a server kept apart from the text; None where there is one text alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,7 @@ def table(
     column("prompt", [prompts[r.index][1] for r in rollouts], pa.string())
     column("truth", [prompts[r.index][2] for r in rollouts], pa.string())
     column("completion", [_utf8(c.text) for c in completions], pa.string())
+    column("reasoning", [_utf8(c.reasoning) for c in completions], pa.string())
     column("finish_reason", [c.finish_reason for c in completions], pa.string())
     column("prompt_tokens", [c.prompt_tokens for c in completions], pa.int32())
     column("completion_tokens", [c.completion_tokens for c in completions], pa.int32())

@@ -50,6 +50,7 @@ GOLDEN = {
     "prompt": "string",
     "truth": "string",
     "completion": "string",
+    "reasoning": "string",
     "finish_reason": "string",
     "prompt_tokens": "int32",
     "completion_tokens": "int32",

@@ -84,20 +84,34 @@ def completion(answer: object, max_tokens: int) -> Completion:
     if reason == "length":
         if tokens is not None and tokens < max_tokens:
             return Completion(None, None, prompt_tokens, None, TOO_LONG)
-        return Completion(_text(said), "length", prompt_tokens, tokens)
+        return Completion(_text(said), "length", prompt_tokens, tokens, None, _reasoning(said))
     if reason != "stop":
         raise Unreadable(f"finish_reason {reason!r}")
-    return Completion(_text(said), "stop", prompt_tokens, max(tokens - 1, 0) if tokens else tokens)
+    tokens = max(tokens - 1, 0) if tokens else tokens
+    return Completion(_text(said), "stop", prompt_tokens, tokens, None, _reasoning(said))
+
+
+def _reasoning(said: object) -> str | None:
+    """What a server's reasoning parser took out of the text."""
+    match said:
+        case {"reasoning_content": str(text)} | {"reasoning": str(text)}:
+            return _whole(text)
+    return None
 
 
 def _text(said: object) -> str:
-    """Content of a message, or text of a choice, without halves of surrogate pairs."""
+    """Content of a message, or text of a choice."""
     match said:
         case {"content": str(text)} | {"text": str(text)}:
-            return text.encode("utf-8", "replace").decode()
+            return _whole(text)
         case {"content": None}:
             return ""
     raise Unreadable("no text")
+
+
+def _whole(text: str) -> str:
+    """Text without halves of surrogate pairs."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _count(usage: object, name: str) -> int | None:

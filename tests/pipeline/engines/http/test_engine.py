@@ -371,8 +371,8 @@ def test_a_refusal_and_a_filter_are_nulls_and_reasoning_alone_is_an_empty_text(
     assert [row[0] for row in rows] == [
         Completion(None, None, 7, None, "refused"),
         Completion(None, None, 7, None, "content_filter"),
-        Completion("", "stop", 7, 3),
-        Completion("", "length", 7, 16),
+        Completion("", "stop", 7, 3, None, "hm"),
+        Completion("", "length", 7, 16, None, "hm, hm"),
     ]
 
 
