@@ -1,5 +1,6 @@
 """What README shows is what there is."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -12,6 +13,7 @@ from pipeline import store
 from pipeline.config import SweepConfig
 
 ROOT = Path(__file__).parents[1]
+POLICY = ROOT / "hackbait/policy"
 README = (ROOT / "README.md").read_text("utf-8")
 
 
@@ -67,3 +69,13 @@ def test_every_column_of_a_row_is_explained() -> None:
     environment = hackword.load_environment()
     columns = {"run", "step", *store.identity_columns(environment), *environment.metrics}
     assert columns <= named
+
+
+def test_the_base_rates_of_the_policy_are_the_measured_ones() -> None:
+    tasks = json.loads((POLICY / "base_rates.json").read_text("utf-8"))["tasks"]
+    for word, rates in tasks["add3digit"]["words"].items():
+        row = re.search(rf"^\| {word} \| (.*) \|$", README, re.MULTILINE)
+        assert row
+        told = [float(cell) for cell in row[1].split(" | ")]
+        measured = [100 * tasks[task]["words"][word]["rate"] for task in tasks]
+        assert told == pytest.approx([100 * rates["dial"], *measured], rel=5e-3)
