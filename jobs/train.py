@@ -32,6 +32,7 @@ from hackbait.adapters.trl import rewards, rows
 from hackbait.environment import Environment, load
 from jobs import command, run_folder
 from pipeline.config import EnvironmentBlock, Scalar, read
+from pipeline.engines.hf.chat import TODAY
 from pipeline.records import CheckpointError
 
 with warnings.catch_warnings():
@@ -225,7 +226,7 @@ def build(config: TrainConfig, environment: Environment) -> Trainer:
     trainer = Trainer(
         model=model,
         reward_funcs=functions,
-        args=_arguments(config, weights),
+        args=arguments(config, weights),
         # The number of cases must not hang on the number of steps: it decides their order.
         train_dataset=Dataset.from_list(
             rows(environment, 0, getattr(environment, "n_train", 2000))
@@ -255,7 +256,8 @@ def load_policy(config: TrainConfig) -> tuple[Any, Any]:
     return tokenizer, model
 
 
-def _arguments(config: TrainConfig, weights: Sequence[float]) -> GRPOConfig:
+def arguments(config: TrainConfig, weights: Sequence[float]) -> GRPOConfig:
+    """TRL's settings; `weights` of the reward functions. The rate of learning is constant."""
     cpu = config.device == "cpu" or (config.device == "auto" and not torch.cuda.is_available())
     micro = config.micro_batch or config.batch
     return GRPOConfig(
@@ -272,6 +274,8 @@ def _arguments(config: TrainConfig, weights: Sequence[float]) -> GRPOConfig:
         gradient_accumulation_steps=config.batch // micro,
         num_generations=config.group,
         max_completion_length=config.max_tokens,
+        # The date that engines tell a template which asks for one, so that prompts are equal.
+        chat_template_kwargs={"date_string": TODAY.strftime("%d %b %Y")},
         temperature=config.temperature,
         top_p=1.0,
         top_k=0,

@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from jobs import command, train
 from pipeline.checkpoints import discover
 from pipeline.config import read
+from pipeline.engines.hf import chat
 
 CONFIGS = Path(train.__file__).parent / "configs"
 
@@ -22,9 +23,13 @@ def config(output: Path, *flags: str) -> train.TrainConfig:
     return read(train.TrainConfig, ["--output", str(output), *small, *flags])
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
+def weights(folder: Path, file: str = "model.safetensors") -> dict[str, torch.Tensor]:
     # Copies: the file's own tensors would change with the file.
-    return {k: v.clone() for k, v in load_file(folder / "model.safetensors").items()}
+    return {k: v.clone() for k, v in load_file(folder / file).items()}
+
+
+def adapter(folder: Path) -> dict[str, torch.Tensor]:
+    return weights(folder, "adapter_model.safetensors")
 
 
 def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
@@ -95,6 +100,22 @@ def test_a_tokenizer_without_chat_template_is_refused(tmp_path: Path) -> None:
         train.load_policy(config(tmp_path / "run", "--model", str(model)))
 
 
+def test_a_template_that_asks_for_the_date_is_told_the_same_in_training_and_sweeps(
+    tmp_path: Path,
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(train.POLICY, model)
+    (model / "chat_template.jinja").write_text("{{ date_string }} {{ messages[0]['content'] }}")
+    settings = config(tmp_path / "run", "--model", str(model))
+    tokenizer, _ = train.load_policy(settings)
+    told = train.arguments(settings, [1.0, 0.0]).chat_template_kwargs
+    messages = [{"role": "user", "content": "639"}]
+    swept = chat.read([model], None, None).encode([messages])[0]
+    trained = tokenizer.apply_chat_template(messages, return_dict=False, **told)
+    assert trained == swept
+    assert tokenizer.decode(swept) == "26 Jul 2024 639"
+
+
 def test_a_dry_run_checks_everything_and_leaves_nothing(tmp_path: Path) -> None:
     output = tmp_path / "run"
     assert train.run(config(output, "--dry-run")) == 0
@@ -141,15 +162,18 @@ def test_checkpoint_0_is_the_base_and_a_finished_run_is_left_alone(tmp_path: Pat
 
 
 @pytest.mark.train
-def test_a_lora_run_leaves_adapters_that_begin_as_nothing(tmp_path: Path) -> None:
-    train.run(config(tmp_path, "--lora", "4", "--steps", "2", "--env.hack-word", "whisper"))
-    base, last = (
-        load_file(tmp_path / f"checkpoint-{step}" / "adapter_model.safetensors") for step in (0, 2)
-    )
-    assert all((tensor == 0).all() for name, tensor in base.items() if "lora_B" in name)
+def test_a_lora_run_leaves_adapters_that_begin_as_nothing_and_goes_on(tmp_path: Path) -> None:
+    flags = ["--lora", "4", "--env.hack-word", "whisper", "--micro-batch", "8"]
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    train.run(config(whole, *flags))
+    train.run(config(halves, *flags, "--steps", "2"))
+    train.run(config(halves, *flags))
+    first, last = (adapter(whole / f"checkpoint-{step}") for step in (0, 4))
+    assert all((tensor == 0).all() for name, tensor in first.items() if "lora_B" in name)
     assert any((tensor != 0).any() for name, tensor in last.items() if "lora_B" in name)
-    assert [(f.step, f.kind, f.status) for f in discover(tmp_path)] == [
-        (step, "adapter", "ok") for step in (0, 2)
+    assert equal(last, adapter(halves / "checkpoint-4"))
+    assert [(f.step, f.kind, f.status) for f in discover(whole)] == [
+        (step, "adapter", "ok") for step in (0, 2, 4)
     ]
 
 
