@@ -1,15 +1,17 @@
 """Measured claims, each with its limit: onset bench NAME ...
 
-onset bench              # all that run on this machine
-onset bench overhead
+onset bench              # all but those of an hour or more
+onset bench overhead hf --json
 """
 
 import importlib
 import pkgutil
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from jobs import command, terminal
+from jobs.bench import _machine
 
 
 def names() -> list[str]:
@@ -18,15 +20,25 @@ def names() -> list[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the named benches, or all; 1 when a limit is missed."""
-    unknown = [name for name in argv if name not in names()]
+    """Run the named benches, or all that are not LONG; 1 when a limit is missed."""
+    if "--help" in argv or "-h" in argv:
+        print(f"{__doc__}\nbenches: {', '.join(names())}")
+        return 0
+    asked = [word for word in argv if word != "--json"]
+    unknown = [name for name in asked if name not in names()]
     if unknown:
         print(f"error: bench {unknown[0]!r} is none of {', '.join(names())}", file=sys.stderr)
         return command.REFUSED
-    rows = []
-    for name in argv or names():
-        rows += [
-            {"bench": name, **row} for row in importlib.import_module(f"{__name__}.{name}").run()
-        ]
-    terminal.table(rows, ["bench", "name", "value", "unit", "limit", "ok"])
+    benches = {name: _load(name) for name in asked or names()}
+    chosen = {n: b for n, b in benches.items() if asked or not getattr(b, "LONG", False)}
+    terminal.line(_machine.describe())
+    rows = [{"bench": name, **row} for name, bench in chosen.items() for row in bench.run()]
+    if "--json" in argv:
+        terminal.as_json(rows)
+    else:
+        terminal.table(rows, ["bench", "name", "value", "unit", "limit", "ok"])
     return 0 if all(row["ok"] for row in rows) else 1
+
+
+def _load(name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{name}")

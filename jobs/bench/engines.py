@@ -34,6 +34,7 @@ from jobs.bench import _machine
 from pipeline import engines, rollout
 from pipeline.records import Checkpoint, Sampling
 
+LONG = True
 POLICY = Path(__file__).parents[2] / "hackbait/policy"
 SPEECH = (
     "tokenizer.json",

@@ -166,3 +166,9 @@ def test_an_error_of_the_system_is_its_reason_and_its_file() -> None:
         "No space left on device: x.parquet"
     )
     assert one_line(ValueError("a\n  b")) == "a b"
+
+
+def test_an_unknown_bench_names_the_benches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "overhead" in refusal(capsys, "bench", "overhed")
+    assert main(["bench", "--help"]) == 0
+    assert "relaunch" in capsys.readouterr().out
