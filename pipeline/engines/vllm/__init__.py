@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pipeline.engines import EngineError
-from pipeline.engines.vllm.start import ready
+from pipeline.engines.vllm.start import check_platform, ready
 
 if TYPE_CHECKING:
     from pipeline.engines.vllm.engine import VllmEngine
@@ -48,6 +48,10 @@ def build(
         )
     ready()
     # vLLM reads its environment when it is imported, so not before `ready`.
+    from vllm import __version__
+    from vllm.platforms import current_platform
+
+    check_platform(current_platform.device_type, __version__)
     from pipeline.engines.vllm.engine import VllmEngine
     from pipeline.engines.vllm.settings import Options
 
