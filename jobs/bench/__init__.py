@@ -10,7 +10,6 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from jobs import command, terminal
 from jobs.bench import _machine
 
 
@@ -21,6 +20,9 @@ def names() -> list[str]:
 
 def main(argv: Sequence[str]) -> int:
     """Run the named benches, or all that are not LONG; 1 when a limit is missed."""
+    # Not above: `python -m jobs.bench.gpu` runs where only an engine is installed.
+    from jobs import command, terminal
+
     if "--help" in argv or "-h" in argv:
         print(f"{__doc__}\nbenches: {', '.join(names())}")
         return 0
