@@ -7,6 +7,8 @@ import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,6 +49,9 @@ class Inference:
         self.loaded: Weights | None = None
         self.fingerprint = ""
         self.swaps = 0
+        self._background = ThreadPoolExecutor(1, "prefetch")
+        self._ahead: tuple[Weights, Future[Span]] | None = None
+        self._reading: Span | None = None
 
     @property
     def engine(self) -> Engine:
@@ -66,8 +71,7 @@ class Inference:
         began = time.time()
         loads = [self._load(work.checkpoint) for work in works]
         loaded = time.time()
-        if ahead is not None:
-            self.engine.prefetch(ahead)
+        self._read_ahead(ahead)
         good = [i for i, load in enumerate(loads) if isinstance(load, str)]
         try:
             drawn = self._draw([(works[i], cases[i]) for i in good])
@@ -86,6 +90,7 @@ class Inference:
         wanted = checkpoint.path, checkpoint.base
         if wanted != self.loaded:
             self.loaded = None
+            self._reading = self._await_read(wanted)
             try:
                 self.fingerprint = self.engine.load(checkpoint)
                 self._check(checkpoint)
@@ -93,6 +98,24 @@ class Inference:
                 return error
             self.loaded = wanted
         return self.fingerprint
+
+    def _read_ahead(self, checkpoint: Checkpoint | None) -> None:
+        """Begin to read a checkpoint in the background, unless another is still being read."""
+        if checkpoint is not None and (self._ahead is None or self._ahead[1].done()):
+            wanted = checkpoint.path, checkpoint.base
+            self._ahead = wanted, self._background.submit(self._read, checkpoint)
+
+    def _read(self, checkpoint: Checkpoint) -> Span:
+        began = time.time()
+        with suppress(CheckpointError, OSError):
+            self.engine.prefetch(checkpoint)
+        return Span(began, time.time())
+
+    def _await_read(self, wanted: Weights) -> Span | None:
+        """When a checkpoint was read in the background, once it is; None where it was not."""
+        if self._ahead is None or self._ahead[0] != wanted:
+            return None
+        return self._ahead[1].result()
 
     def _check(self, checkpoint: Checkpoint) -> None:
         """The first checkpoint swapped in is compared with a fresh engine, where an engine can."""
@@ -121,6 +144,7 @@ class Inference:
             loading=loading,
             generating=generating,
             tokens=sum(r.completion.completion_tokens or 0 for r in rollouts),
+            reading=self._reading,
         )
 
 

@@ -128,6 +128,8 @@ class Generated:
     loading: Span
     generating: Span
     tokens: int
+    reading: Span | None = None
+    """When its weights were read ahead, in the background; None where they were not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.records import Span, Written
+from pipeline.records import Generated, Span, Written
 
 
 def trace(written: Iterable[Written]) -> list[dict[str, Any]]:
@@ -18,7 +18,7 @@ def trace(written: Iterable[Written]) -> list[dict[str, Any]]:
         engine = generated.engine_process
         if (engine, generated.generating.begin) not in seen:
             seen.add((engine, generated.generating.begin))
-            events += _engine(name, engine, generated.loading, generated.generating)
+            events += _engine(name, generated)
         events.append(_event("write", name, event.process, 0, event.writing))
     return events
 
@@ -28,9 +28,12 @@ def save(path: Path, written: Iterable[Written]) -> None:
     path.write_text(json.dumps({"traceEvents": trace(written)}), "utf-8")
 
 
-def _engine(name: str, process: int, loading: Span, generating: Span) -> Iterator[dict[str, Any]]:
-    yield _event("load", name, process, 0, loading)
-    yield _event("generate", name, process, 0, generating)
+def _engine(name: str, generated: Generated) -> Iterator[dict[str, Any]]:
+    """What an engine's process did, its background thread in a row of its own."""
+    if generated.reading:
+        yield _event("read", name, generated.engine_process, 1, generated.reading)
+    yield _event("load", name, generated.engine_process, 0, generated.loading)
+    yield _event("generate", name, generated.engine_process, 0, generated.generating)
 
 
 def _event(what: str, name: str, process: int, thread: int, span: Span) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -192,12 +193,13 @@ def sweep(
     for checkpoint in checkpoints:  # so that none of them counts as read
         os.utime(Path(checkpoint.path) / WEIGHTS)
     tokens = 0
-    for i in range(setting.checkpoints):
-        engine.load(checkpoints[i % len(checkpoints)])
-        engine.prefetch(checkpoints[(i + 1) % len(checkpoints)])
-        sampling = Sampling(n=setting.n, max_tokens=setting.tokens, seed=seed)
-        rows = rollout.generate(engine, cases, sampling)
-        tokens += sum(r.completion.completion_tokens or 0 for r in rows)
+    with ThreadPoolExecutor(1) as background:
+        for i in range(setting.checkpoints):
+            engine.load(checkpoints[i % len(checkpoints)])
+            read = background.submit(engine.prefetch, checkpoints[(i + 1) % len(checkpoints)])
+            sampling = Sampling(n=setting.n, max_tokens=setting.tokens, seed=seed)
+            tokens += count([rollout.generate(engine, cases, sampling)])
+            read.result()
     return tokens
 
 

@@ -45,6 +45,14 @@ def fingerprint_files(path: Path | str) -> list[Path]:
     return [folder / name for name in sorted(set(weight_map(folder).values()))]
 
 
+def weight_digest() -> "hashlib._Hash":
+    """What a fingerprint is made with: SHA-256, twice as fast as BLAKE2b where a CPU has it.
+
+    It takes `NAME SIZE ` and the bytes of each weight file, in name order.
+    """
+    return hashlib.sha256()
+
+
 def weight_map(folder: Path) -> dict[str, str]:
     """File by tensor of a sharded model. Raises CheckpointError."""
     path = folder / FULL_INDEX

@@ -21,7 +21,10 @@ class Engine(Protocol):
     """What equal seeds promise: `exact`, `text` (same text alone or batched), `none`."""
 
     def prefetch(self, checkpoint: Checkpoint) -> None:
-        """Begin to read the checkpoint that is likely next; returns at once and never raises."""
+        """Read the checkpoint that is likely next; runs in a thread beside `generate`.
+
+        Raises CheckpointError or OSError, which `load` will raise again in its turn.
+        """
         ...
 
     def load(self, checkpoint: Checkpoint) -> str:

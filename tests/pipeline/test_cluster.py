@@ -182,3 +182,22 @@ def _kill_when_written(out: Path, number: signal.Signals) -> None:
     while len(store.partition_files(out)) < 3:
         time.sleep(0.05)
     os.kill(os.getpid(), number)
+
+
+def test_an_engine_that_hangs_is_cut_off_and_its_partition_stays_owed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 1))
+    wanted = config(
+        tmp_path,
+        engine={"name": "chaos", "hangs": 1.0},
+        cases={"count": 8, "shard": 8},
+        cluster={"workers": 1, "patience": 2.0},
+    )
+    (failure,) = cluster.Sweep(wanted.output, wanted.engine, wanted.cluster, {}).run(
+        plan(wanted).works
+    )
+    assert isinstance(failure, Failure)
+    assert "3 times" in failure.reason
+    assert caplog.text.count("it is replaced") == cluster.ATTEMPTS
+    assert store.partition_files(wanted.output) == []

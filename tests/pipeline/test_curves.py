@@ -103,7 +103,7 @@ values = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(values, st.randoms())
 def test_the_order_of_rows_is_irrelevant(cases: list, random: Any) -> None:
     rows = [row(prompt, hit, step=step) for step, prompt, hit in cases]
@@ -112,7 +112,7 @@ def test_the_order_of_rows_is_irrelevant(cases: list, random: Any) -> None:
     assert_frame_equal(curves(lazy(*rows), BOTH, IDENTITY), expected)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(values, st.integers(1, 5))
 def test_the_size_of_the_batches_is_irrelevant(cases: list, size: int) -> None:
     rows = lazy(*[row(prompt, hit, step=step) for step, prompt, hit in cases])
@@ -120,7 +120,7 @@ def test_the_size_of_the_batches_is_irrelevant(cases: list, size: int) -> None:
     assert_frame_equal(curves(rows, BOTH, IDENTITY, batch_rows=size), expected)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(values, st.integers(1, 4))
 def test_the_split_into_partitions_is_irrelevant(cases: list, size: int) -> None:
     rows = lazy(*[row(prompt, hit, step=step) for step, prompt, hit in cases]).collect()
@@ -134,7 +134,7 @@ def test_the_split_into_partitions_is_irrelevant(cases: list, size: int) -> None
 
 
 @given(st.lists(st.integers(0, 1), min_size=2, max_size=8), st.integers(1, 100))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_a_later_step_is_the_same_rate_later(hits: list[int], later: int) -> None:
     here = curves(lazy(*[row(p, float(x)) for p, x in enumerate(hits)]), BINARY, IDENTITY)
     there = [row(p, float(x), step=later) for p, x in enumerate(hits)]

@@ -21,6 +21,14 @@ def test_a_generation_shared_by_two_partitions_is_one_bar_and_each_write_its_own
     assert generate["ts"] == load["ts"] + load["dur"]
 
 
+def test_reading_ahead_is_a_row_of_its_own_beside_the_engine() -> None:
+    reading = Span(0.2, 0.9)
+    generated = Generated("f", "exact", 5, Span(1.0, 1.25), Span(1.25, 3.0), 10, reading)
+    read, load, *_ = trace([written("a", generated)])
+    assert (read["cat"], read["pid"], read["ts"], read["dur"]) == ("read", 5, 200_000, 700_000)
+    assert read["tid"] != load["tid"]
+
+
 def test_the_file_is_what_a_trace_viewer_reads(tmp_path: Path) -> None:
     generated = Generated("f", "exact", 5, Span(1.0, 1.25), Span(1.25, 3.0), 10)
     save(tmp_path / "deep" / "t.json", [written("a", generated)])

@@ -3,7 +3,6 @@
 import logging
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -69,8 +68,7 @@ class HfEngine:
 
     def prefetch(self, checkpoint: Checkpoint) -> None:
         """See `Engine.prefetch`: into the page cache."""
-        with suppress(CheckpointError):
-            read_ahead(fingerprint_files(checkpoint.path))
+        read_ahead(fingerprint_files(checkpoint.path))
 
     def load(self, checkpoint: Checkpoint) -> str:
         """See `Engine.load`. All is checked before anything live is touched."""

@@ -1,6 +1,5 @@
 """A checkpoint's weights, read once, checked, and copied into a live model."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ from torch import Tensor, nn
 from pipeline.checkpoints.headers import open_regular, read_json
 from pipeline.checkpoints.identity import (
     ADAPTER_CONFIG,
-    DIGEST_BYTES,
     adapter_fingerprint,
     fingerprint_files,
+    weight_digest,
 )
 from pipeline.records import CheckpointError
 
@@ -43,15 +42,12 @@ class Weights:
 
     tensors: Mapping[str, Tensor]
     fingerprint: str
-    """32 hex digits of the bytes that the tensors were made from."""
+    """Of the bytes that the tensors were made from; see `weight_digest`."""
 
 
 def read(folder: Path) -> Weights:
-    """The weight files of a folder, each read once. Raises CheckpointError.
-
-    The fingerprint is BLAKE2b-128 over `NAME SIZE ` and the bytes of each file, in name order.
-    """
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    """The weight files of a folder, each read once. Raises CheckpointError."""
+    digest = weight_digest()
     tensors: dict[str, Tensor] = {}
     for path in fingerprint_files(folder):
         with open_regular(path) as file:

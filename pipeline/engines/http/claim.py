@@ -1,6 +1,5 @@
 """Which weights a user says are served: the fingerprint of the checkpoint's own files."""
 
-import hashlib
 import os
 from functools import lru_cache
 from pathlib import Path
@@ -8,9 +7,9 @@ from pathlib import Path
 from pipeline.checkpoints.headers import open_regular, read_json
 from pipeline.checkpoints.identity import (
     ADAPTER_CONFIG,
-    DIGEST_BYTES,
     adapter_fingerprint,
     fingerprint_files,
+    weight_digest,
 )
 from pipeline.records import Checkpoint, CheckpointError
 
@@ -36,7 +35,7 @@ def fingerprint(checkpoint: Checkpoint) -> str:
 
 
 def digest(folder: Path) -> str:
-    """BLAKE2b-128 over `NAME SIZE ` and the bytes of each weight file, in name order.
+    """Fingerprint of a folder's weight files, see `weight_digest`.
 
     The files are read again only when one of them changed. Raises CheckpointError.
     """
@@ -46,7 +45,7 @@ def digest(folder: Path) -> str:
 
 @lru_cache(maxsize=64)
 def _digest(files: tuple[Path, ...], stamps: tuple[Stamp, ...]) -> str:
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    digest = weight_digest()
     for path, stamp in zip(files, stamps, strict=True):
         digest.update(f"{path.name} {stamp[1]} ".encode())
         with open_regular(path) as file:

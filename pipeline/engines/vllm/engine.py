@@ -46,7 +46,7 @@ class VllmEngine:
 
     def prefetch(self, checkpoint: Checkpoint) -> None:
         """See `Engine.prefetch`: into the page cache, hashed on the way."""
-        self._reader.ahead(Path(checkpoint.path))
+        self._reader.fingerprint(Path(checkpoint.path))
 
     def load(self, checkpoint: Checkpoint) -> str:
         """See `Engine.load`. Raises EngineDied when the swap itself went wrong."""

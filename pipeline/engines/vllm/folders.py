@@ -1,16 +1,14 @@
 """A checkpoint's tensors as its headers tell them, and its bytes read once, ahead of time."""
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
 from pipeline.checkpoints.headers import header, open_regular
-from pipeline.checkpoints.identity import DIGEST_BYTES, fingerprint_files
+from pipeline.checkpoints.identity import fingerprint_files, weight_digest
 from pipeline.engines.hf.weights import stamp
 from pipeline.records import CheckpointError
 
@@ -66,26 +64,15 @@ def refuse_difference(live: Shapes, found: Shapes, folder: Path) -> None:
 
 
 class Reader:
-    """Reads weight files once: into the page cache, hashed and looked at, one checkpoint ahead."""
+    """Reads weight files once: into the page cache, hashed and looked at; from any thread."""
 
     def __init__(self, largest: float) -> None:
         """largest: the largest number that the live dtype holds."""
         self._largest = largest
         self._known: dict[str, str] = {}
-        self._thread = ThreadPoolExecutor(1, "prefetch")
-        self._ahead: tuple[str, Future[str]] | None = None
-
-    def ahead(self, folder: Path) -> None:
-        """Begin to read a checkpoint in a thread, unless that is done or the thread is busy."""
-        try:
-            wanted = stamp(folder)
-        except (CheckpointError, OSError):
-            return  # `fingerprint` will say what is wrong, when the checkpoint's turn comes
-        if wanted not in self._known and (self._ahead is None or self._ahead[1].done()):
-            self._ahead = (wanted, self._thread.submit(read, folder, self._largest))
 
     def fingerprint(self, folder: Path) -> str:
-        """32 hex digits, as `hf` has them; read now unless these very files were. CheckpointError.
+        """See `weight_digest`; read now unless these very files were. Raises CheckpointError.
 
         Files count as the same while inode, size and time of change are.
         """
@@ -94,20 +81,16 @@ class Reader:
         except OSError as error:
             raise CheckpointError(f"{error.filename}: {error.strerror}") from None
         if wanted not in self._known:
-            if self._ahead is not None and self._ahead[0] == wanted:
-                value = self._ahead[1].result()
-            else:
-                value = read(folder, self._largest)
-            self._known[wanted] = value
+            self._known[wanted] = read(folder, self._largest)
         return self._known[wanted]
 
 
 def read(folder: Path, largest: float) -> str:
-    """BLAKE2b-128 over `NAME SIZE ` and the bytes of each weight file, in name order.
+    """Fingerprint of a folder's weight files, see `weight_digest`.
 
     Raises CheckpointError, also where a value is NaN, infinite or beyond `largest`.
     """
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    digest = weight_digest()
     chunk = memoryview(bytearray(CHUNK_BYTES))
     for path in fingerprint_files(folder):
         with open_regular(path) as file:

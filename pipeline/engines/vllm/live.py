@@ -65,7 +65,7 @@ class Live:
         Raises CheckpointError when they give no finite numbers, EngineDied when the swap failed.
         """
         ignored = [HEAD] if self.shape.tied else []
-        told = (str(folder), str(adapter) if adapter else None, ignored)
+        told = (str(folder), str(adapter) if adapter else None, ignored, len(self.shape.tensors))
         self.weights = ""
         self._adapters.clear()
         with self._alive(f"loading {adapter or folder}"):

@@ -53,21 +53,25 @@ class ExactLoader(DefaultModelLoader):  # type: ignore[misc]
 class Swapping:
     """Mixed into vLLM's worker, which calls its methods by name (`worker_extension_cls`)."""
 
-    def swap_checkpoint(self, folder: str, adapter: str | None, ignored: list[str]) -> None:
+    def swap_checkpoint(
+        self, folder: str, adapter: str | None, ignored: list[str], count: int
+    ) -> None:
         """Every parameter from the weight files of a folder, plus those of a LoRA adapter.
 
-        The caller has compared the names and shapes; `ignored` tensors are passed over. When this
-        raises, the weights are neither the old nor the new ones.
+        The caller has compared names and shapes with those that the engine was started from, whose
+        parameters are `count` tensors; `ignored` ones are passed over. When this raises, the
+        weights are neither the old nor the new ones.
         """
         loaded = (
             iter(weights.merge(weights.read(Path(folder)), Path(adapter)).tensors.items())
             if adapter
             else tensors(Path(folder))
         )
-        kept = ((name, tensor) for name, tensor in loaded if name not in ignored)
+        kept = [(name, tensor) for name, tensor in loaded if name not in ignored]
+        if len(kept) != count:
+            raise RuntimeError(f"{folder}: {len(kept)} tensors instead of {count}")
         self.narrow_biases()
-        with unwritten_is_nan():
-            cast(Any, self).reload_weights(weights_iterator=kept)
+        cast(Any, self).reload_weights(weights_iterator=iter(kept))
         self.repack_tied_head()
 
     def narrow_biases(self) -> None:

@@ -151,7 +151,7 @@ def test_the_fingerprint_is_of_names_and_bytes_wherever_they_lie(
     engine = engines.load("hf", {})
     content = (Path(llama.path) / "model.safetensors").read_bytes()
     said = f"model.safetensors {len(content)} ".encode() + content
-    expected = hashlib.blake2b(said, digest_size=16).hexdigest()
+    expected = hashlib.sha256(said).hexdigest()
     assert engine.load(llama) == engine.load(spoil(llama, dict)) == expected
     other = spoil(llama, lambda t: t | {NORM: t[NORM] * 1.0000002})
     assert engine.load(other) != expected

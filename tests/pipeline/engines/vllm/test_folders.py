@@ -67,11 +67,10 @@ def test_a_number_beyond_the_live_dtype_is_refused(tmp_path: Path) -> None:
     assert read(tmp_path, FLOAT32)
 
 
-def test_what_was_read_ahead_is_not_read_again_until_the_file_changes(tmp_path: Path) -> None:
+def test_what_was_read_is_not_read_again_until_the_file_changes(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save_file({"a": torch.zeros(4)}, path)
     reader = Reader(FLOAT32)
-    reader.ahead(tmp_path)
     first = reader.fingerprint(tmp_path)
     before = path.stat()
     with path.open("r+b") as file:
@@ -81,15 +80,6 @@ def test_what_was_read_ahead_is_not_read_again_until_the_file_changes(tmp_path: 
     assert reader.fingerprint(tmp_path) == first != Reader(FLOAT32).fingerprint(tmp_path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
     assert reader.fingerprint(tmp_path) != first
-
-
-def test_reading_ahead_never_raises(tmp_path: Path) -> None:
-    reader = Reader(FLOAT32)
-    reader.ahead(tmp_path / "nowhere")
-    (tmp_path / "model.safetensors").write_bytes(b"torn")
-    reader.ahead(tmp_path)
-    with pytest.raises(CheckpointError, match="torn"):
-        reader.fingerprint(tmp_path)
 
 
 def test_a_difference_is_named_with_what_was_wanted() -> None:
