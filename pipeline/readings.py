@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REQUIRED = ("run", "step", "rate")
+STEP_LIMIT = 2**31 - 1
+"""Steps are int32, here as in a sweep's rows."""
+COUNT_LIMIT = 2**53
+"""Rollouts that a float counts one by one."""
 
 
 class ReadingError(ValueError):
@@ -26,9 +30,10 @@ class Reading:
 
 
 def read(path: Path) -> list[Reading]:
-    """Readings in the order of the file; rows without a rate are left out.
+    """Readings in the order of the file; rows whose rate is an empty cell are left out.
 
-    Columns run, step, rate, and n and hits where the file has them; others are not looked at.
+    Columns run, step, rate, and n and hits where the file has them; others are not looked at. Every
+    row has as many cells as the header: a short one is what a writer that was cut off leaves.
     ReadingError when nothing, or anything but that, is there.
     """
     try:
@@ -52,6 +57,12 @@ def _readings(path: Path, rows: "csv.DictReader[str]") -> Iterator[Reading]:
         where = f"{path}, line {rows.line_num}"
         if None in row:
             raise ReadingError(f"{where}: more cells than the header has; quote cells with commas")
+        if None in row.values():
+            held = sum(cell is not None for cell in row.values())
+            raise ReadingError(
+                f"{where}: {held} cells where the header has {len(names)}; complete the row (an "
+                "empty cell says that there is no rate), or leave it out"
+            )
         cells = {name: (cell or "").strip() for name, cell in row.items()}
         if not cells["rate"]:
             continue
@@ -70,11 +81,13 @@ def _reading(where: str, cells: Mapping[str, str]) -> Reading:
         raise ReadingError(f"{where}: run is empty; every row needs the name of its run")
     step, rate = _number(where, cells, "step"), _number(where, cells, "rate")
     n, hits = (_number(where, cells, name) if cells.get(name) else None for name in ("n", "hits"))
-    if step % 1 or not 0 <= step < 2**31:
-        raise ReadingError(f"{where}: step must be a whole number of updates, 0 or more")
+    if step % 1 or not 0 <= step <= STEP_LIMIT:
+        raise ReadingError(
+            f"{where}: step must be a whole number of updates, 0 to {STEP_LIMIT:,} (int32)"
+        )
     if not 0 <= rate <= 1:
         raise ReadingError(f"{where}: rate {rate:g} is not within [0, 1]; divide percent by 100")
-    if n is not None and (n % 1 or n < 1):
+    if n is not None and (n % 1 or not 1 <= n <= COUNT_LIMIT):
         raise ReadingError(f"{where}: n {n:g} is no number of rollouts; leave it empty if unknown")
     if hits is not None and hits < 0:
         raise ReadingError(f"{where}: hits {hits:g} is below 0; leave it empty if unknown")

@@ -21,9 +21,19 @@ def test_other_columns_spaces_and_a_byte_order_mark_are_no_matter(tmp_path: Path
     assert read(path) == [Reading("a", 3, 0.5, None, None)]
 
 
-def test_rows_without_a_rate_are_left_out(tmp_path: Path) -> None:
-    path = file(tmp_path, "run,step,rate,n,hits\na,0,,,\na,1,0.25,4,1\na,2\n")
+def test_rows_with_an_empty_rate_are_left_out(tmp_path: Path) -> None:
+    path = file(tmp_path, "run,step,rate,n,hits\na,0,,,\na,1,0.25,4,1\na,2, ,,\n")
     assert read(path) == [Reading("a", 1, 0.25, 4, 1.0)]
+
+
+@pytest.mark.parametrize("last", ["a", "a,10", "a,10,0.5", "a,10,0.5,4"])
+def test_a_row_that_was_cut_off_is_no_missing_rate_but_refused_with_its_line(
+    tmp_path: Path, last: str
+) -> None:
+    path = file(tmp_path, f"run,step,rate,n,hits\na,0,0.1,,\n{last}")
+    cells = len(last.split(","))
+    with pytest.raises(ReadingError, match=f", line 3: {cells} cells where the header has 5; "):
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +49,7 @@ def test_rows_without_a_rate_are_left_out(tmp_path: Path) -> None:
         ("run,step,rate\na,,0.5\n", r", line 2, run 'a', step '': step '' is not a finite"),
         ("run,step,rate\na,1.5,0.5\n", r"step '1.5': step must be a whole number"),
         ("run,step,rate\na,-1,0.5\n", r"step '-1': step must be a whole number"),
-        ("run,step,rate\na,9999999999,0.5\n", r"step '9999999999': step must be"),
+        ("run,step,rate\na,2147483648,0.5\n", r"number of updates, 0 to 2,147,483,647 \(int32\)$"),
         ("run,step,rate\na,0,0.1\na,1,inf\n", r", line 3, .*rate 'inf' is not a finite number"),
         ("run,step,rate\na,0,nan\n", r"rate 'nan' is not a finite number"),
         ("run,step,rate\na,0,50%\n", r"rate '50%' is not a finite number"),
@@ -48,6 +58,7 @@ def test_rows_without_a_rate_are_left_out(tmp_path: Path) -> None:
         ("run,step,rate\na,0,0\nb,0,0\na,0,0\n", r", line 4: run 'a' has step 0 twice"),
         ("run,step,rate,n\na,0,0.5,0\n", r"n 0 is no number of rollouts"),
         ("run,step,rate,n\na,0,0.5,2.5\n", r"n 2.5 is no number of rollouts"),
+        ("run,step,rate,n\na,0,0.5,1e30\n", r"n 1e\+30 is no number of rollouts"),
         ("run,step,rate,hits\na,0,0.5,-1\n", r"hits -1 is below 0"),
         ("run,step,rate,n,hits\na,0,0.5,8,2\n", r"hits 2 is not n x rate = 4;"),
     ],
