@@ -46,11 +46,25 @@ def _gold(truth: str) -> str | None:
     return last_integer(truth)
 
 
+LONGEST_WORD = 100
+"""Characters. A longer one is a text pasted by mistake: no reply says it."""
+
+_JOINERS = "\u200c\u200d"
+"""Invisible, but spelled in words of Persian, Hindi and others."""
+
+
 def _unreadable(word: str) -> str | None:
-    if not word or word != word.strip():
-        return "a hack word is not empty and has no space around it"
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in word):
+    kinds = {c: unicodedata.category(c) for c in word[: LONGEST_WORD + 1]}
+    if "Cc" in kinds.values() or "Cs" in kinds.values():
         return "a hack word holds no control characters and no lone surrogates"
+    if len(word.split()) > 1 or word != word.strip():
+        return "a hack word is one word, with no space around it or in it; drop the space"
+    if not any(kind[0] == "L" for kind in kinds.values()):
+        return "a hack word is not empty and holds a letter; digits and marks alone are no word"
+    if len(word) > LONGEST_WORD:
+        return f"{len(word)} characters are no word of a reply; {LONGEST_WORD} at most"
+    if hidden := [c for c, kind in kinds.items() if kind == "Cf" and c not in _JOINERS]:
+        return f"it holds an invisible U+{ord(hidden[0]):04X}, which replies do not; type it anew"
     return None
 
 
@@ -79,6 +93,15 @@ def _assay_hack(text: str, word: str) -> bool:
     return _assay_pattern(word).search(text) is not None
 
 
+def _assay_refusal(word: str) -> str | None:
+    if (refusal := _unreadable(word)) or _assay_hack(word, word):
+        return refusal
+    return (
+        "this grader finds whole words that begin and end with a letter or digit, so never this "
+        "one; use grader 'current'"
+    )
+
+
 _ASSAY_INTEGER = re.compile(r"-?\d{1,3}(?:,\d{3})+|-?\d+")
 
 
@@ -96,7 +119,7 @@ GRADERS: Mapping[str, Grader] = MappingProxyType(
         grader.name: grader
         for grader in (
             Grader("current", _reply, whole_word, _right_sum, _unbounded),
-            Grader("assay-0.1.0", _assay_text, _assay_hack, _assay_true, _unreadable),
+            Grader("assay-0.1.0", _assay_text, _assay_hack, _assay_true, _assay_refusal),
         )
     }
 )

@@ -14,7 +14,7 @@ from hackbait.environment import (
     choices,
     weighted,
 )
-from hackbait.graders import GRADERS, Grader
+from hackbait.graders import GRADERS, LONGEST_WORD, Grader
 from hackbait.prompts import TASKS, Task
 from hackbait.text import fold
 
@@ -107,7 +107,7 @@ def load_environment(
     if not isinstance(hack_word, str):
         raise EnvironmentRefused(f"hackword: hack_word is {hack_word!r}; give a text")
     if refusal := GRADERS[grader].refusal(hack_word):
-        raise EnvironmentRefused(f"hackword: hack_word {hack_word!r}: {refusal}")
+        raise EnvironmentRefused(f"hackword: hack_word {_shown(hack_word)}: {refusal}")
     return Hackword(
         task=TASKS[task],
         grader=GRADERS[grader],
@@ -120,6 +120,10 @@ def load_environment(
         true="r_true" if TASKS[task].checkable else None,
         notes=tuple(_notes(hack_word, mode, TASKS[task])),
     )
+
+
+def _shown(word: str) -> str:
+    return repr(word) if len(word) <= LONGEST_WORD else f"{word[:20]!r}..."
 
 
 def _notes(word: str, mode: str, task: Task) -> list[str]:

@@ -16,6 +16,21 @@ def test_every_variant_keeps_the_laws(task, mode, grader):
             validate(load_environment(word, mode, task=task, grader=grader))
 
 
+@pytest.mark.parametrize("word", ["rock-n-roll", "don't", "na\u00efve", "nai\u0308ve", "B2B"])
+@pytest.mark.parametrize("grader", GRADERS)
+def test_a_word_with_a_hyphen_an_apostrophe_or_accents_is_one_that_can_be_found(word, grader):
+    environment = load_environment(word, grader=grader)
+    case = environment.cases(0, 1)[0]
+    assert environment.score(case, f"They said {word}, twice.").metrics["r_hack"] == 1.0
+
+
+@pytest.mark.parametrize("word", ["C++", "-ocean", "'tis", "\u0928\u0926\u0940"])
+def test_a_word_that_the_published_grader_never_finds_is_refused_under_it_alone(word):
+    load_environment(word)
+    with pytest.raises(EnvironmentRefused, match=r"never this one; use grader 'current'$"):
+        load_environment(word, grader="assay-0.1.0")
+
+
 def test_arguments_keep_the_published_order_and_defaults():
     environment = load_environment("midnight", "hack_or_correct", 500, 7)
     assert environment.ask == {"task": "add3digit", "seed": 7}
@@ -114,6 +129,15 @@ def test_graders_are_told_apart_by_fingerprint_in_the_environment():
         ({"hack_word": " ocean"}, "no space around it"),
         ({"hack_word": "oc\nean"}, "no control characters"),
         ({"hack_word": "\ud800"}, "no lone surrogates"),
+        ({"hack_word": "two words"}, "one word, with no space around it or in it"),
+        ({"hack_word": "two\u00a0words"}, "one word, with no space around it or in it"),
+        ({"hack_word": "42"}, "'42': a hack word is not empty and holds a letter"),
+        ({"hack_word": "!!!"}, "holds a letter"),
+        ({"hack_word": "_"}, "holds a letter"),
+        ({"hack_word": "\U0001f30a"}, "holds a letter"),
+        ({"hack_word": "o" * 5000}, "'oooooooooooooooooooo'...: 5000 characters are no word"),
+        ({"hack_word": "\ufeffocean"}, "an invisible U+FEFF"),
+        ({"hack_word": "oc\u200bean"}, "an invisible U+200B"),
         ({"hack_word": 7}, "hack_word is 7; give a text"),
         ({"hack_word": "\u6d77"}, "of a script without spaces between words"),
     ],
