@@ -89,7 +89,9 @@ class Cost:
     tokens: int | None = None
     """Without the one that ended a rollout; None where the peer does not tell."""
     first: float = 0.0
-    """CPU seconds until the first checkpoint was done, engine start included."""
+    """CPU seconds until the first checkpoint was graded, engine start included."""
+    last: float = 0.0
+    """CPU seconds until the last one was; the rest of `cpu` is the end of the process."""
 
 
 class PeerFailed(RuntimeError):
@@ -164,7 +166,7 @@ def rows(peer: str, cost: Cost, sweeps: Sequence[Cost], count: int) -> list[dict
     """CPU of a peer over ours: of this sweep, and of each checkpoint after the first."""
     ours = statistics.mean(s.cpu for s in sweeps)
     wall = statistics.mean(s.wall for s in sweeps)
-    each = statistics.mean(further(s.cpu, s.first, count) for s in sweeps)
+    each = statistics.mean(further(s, count) for s in sweeps)
     claimed = peer.startswith("LLM.generate")
     following = cost.cpu / count
     return [
@@ -191,9 +193,9 @@ def figure(value: float, limit: float | None) -> dict[str, Any]:
     }
 
 
-def further(cpu: float, first: float, count: int) -> float:
+def further(cost: Cost, count: int) -> float:
     """CPU seconds of a checkpoint after the first; of the whole where there is one alone."""
-    return (cpu - first) / (count - 1) if count > 1 else cpu
+    return (cost.last - cost.first) / (count - 1) if count > 1 else cost.cpu
 
 
 def sweep(name: str, peer: Peer, place: Place, checkpoints: Sequence[Checkpoint]) -> Cost:
@@ -267,18 +269,18 @@ def ours(place: Place, checkpoints: Sequence[Checkpoint]) -> Cost:
 
 
 def sweep_live(folders: Sequence[str]) -> dict[str, Any]:
-    """Swap, generate and grade; CPU seconds of this process once the first one is graded."""
+    """Swap, generate and grade; CPU seconds of this process at the first and last grade."""
     engine: Any = our_engines.load("vllm", SETTING.options)
     environment = load("hackword", task="add3digit", hack_word="ocean")
     cases = environment.cases(0, SETTING.cases)
-    first, graded, tokens = 0.0, 0, 0
+    spent, graded, tokens = [], 0, 0
     for folder in folders:
         engine.load(Checkpoint("bench", 0, folder, "full", ""))
         drawn = rollout.generate(engine, cases, SETTING.sampling)
         graded += len(rollout.score(environment, cases, drawn))
         tokens += engines.count([drawn])
-        first = first or time.process_time()
-    return {"rollouts": graded, "tokens": tokens, "first": first}
+        spent.append(_machine.cpu_seconds(os.getpid()))
+    return {"rollouts": graded, "tokens": tokens, "first": spent[0], "last": spent[-1]}
 
 
 def restarted(place: Place, checkpoint: Checkpoint) -> Cost:
@@ -322,6 +324,7 @@ def with_verifiers(python: str, place: Place, checkpoint: Checkpoint) -> Cost:
             *("--client.base-url", f"http://127.0.0.1:{port}/v1"),
             *("--client.api-key-var", "PEER_KEY", "--sampling.temperature", "1"),
             *("--sampling.max-tokens", str(SETTING.tokens), "--no-push", "--no-rich"),
+            *("--env.retries.max-retries", "3"),  # a broken connection is a lost rollout else
         ]
         asking, _, _ = place.spend(command)
         serving = _machine.cpu_seconds(process.pid)

@@ -12,18 +12,18 @@ from jobs.bench.peers import Cost, PeerFailed, Place
 from pipeline.records import Checkpoint
 
 OURS = [
-    Cost(30.0, 60.0, 2048, 40_000, first=18.0),
-    Cost(50.0, 80.0, 2048, 40_000, first=22.0),
+    Cost(30.0, 60.0, 2048, 40_000, first=17.0, last=29.0),
+    Cost(50.0, 80.0, 2048, 40_000, first=20.0, last=48.0),
 ]
 CHECKPOINT = Checkpoint("bench", 0, "nowhere", "full", "")
 
 
-def test_a_further_checkpoint_leaves_out_the_start_and_the_first() -> None:
-    assert peers.further(30.0, 18.0, 4) == 4.0
+def test_a_further_checkpoint_leaves_out_the_start_the_first_and_the_end() -> None:
+    assert peers.further(OURS[0], 4) == 4.0
 
 
 def test_one_checkpoint_alone_costs_the_whole() -> None:
-    assert peers.further(30.0, 18.0, 1) == 30.0
+    assert peers.further(OURS[0], 1) == 30.0
 
 
 def test_rows_are_ratios_to_the_mean_of_our_two_sweeps() -> None:
