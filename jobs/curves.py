@@ -8,10 +8,11 @@ onset curves other-tool.csv
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from jobs import command, terminal
-from pipeline import curves, store
+from pipeline import curves, readings, store
 from pipeline.config import CurvesConfig, read
 
 
@@ -31,6 +32,7 @@ def main(argv: Sequence[str]) -> int:
     config = read(CurvesConfig, argv, positional="path")
     rows = measure(config).frame
     if config.save:
+        config.save.parent.mkdir(parents=True, exist_ok=True)
         rows.write_parquet(config.save)
     if config.json:
         terminal.as_json(rows.to_dicts())
@@ -41,9 +43,9 @@ def main(argv: Sequence[str]) -> int:
 
 def measure(config: CurvesConfig) -> Measured:
     """The curves of an output folder or a CSV, of one metric when asked, pooled when asked."""
-    if config.path.suffix == ".csv":
+    if config.path.suffix.lower() == ".csv" and not config.path.is_dir():
         return Measured(curves.from_csv(config.path), (), "rate", None)
-    about = store.about(config.path, config.env)
+    about = store.about(folder(config.path), config.env)
     if config.metric and config.metric not in about.metrics:
         raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
     metrics = {n: k for n, k in about.metrics.items() if config.metric in (None, n)}
@@ -51,6 +53,18 @@ def measure(config: CurvesConfig) -> Measured:
     identity = about.identity
     frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
     return Measured(frame, identity, about.proxy, about.true)
+
+
+def folder(path: Path) -> Path:
+    """The output folder of a sweep. Raises StoreError where there is no folder."""
+    if path.is_dir():
+        return path
+    if path.exists():
+        raise store.StoreError(
+            f"{path} is a file; give the output folder of a sweep, or rates as a .csv with columns "
+            f"{', '.join(readings.REQUIRED)}"
+        )
+    raise store.StoreError(f"{path} is not there; give the output folder of a sweep, or a .csv")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from transformers import (
 from hackbait.prompts import TASKS
 from jobs import command, corpus
 from jobs.base_rates import measure
-from pipeline.config import read
+from pipeline.config import OutputFolder, read
 from pipeline.records import CheckpointError
 
 SPECIALS = ("<|pad|>", "<|end|>", "<|user|>", "<|assistant|>")
@@ -52,7 +52,7 @@ MIX: Mapping[str, float] = {"add3digit": 0.55, "story_sum": 0.33, "story": 0.12}
 class PretrainConfig(BaseConfig):
     """The base policy, or its base rates."""
 
-    output: Path = Path("outputs/policy")
+    output: OutputFolder = Path("outputs/policy")
     """Folder of the policy."""
     measure: bool = False
     """Measure the policy that is there and write base_rates.json, instead of making one."""

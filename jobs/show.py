@@ -20,6 +20,8 @@ from pipeline.config import ShowConfig, read
 def main(argv: Sequence[str]) -> int:
     """Print rollouts with their metrics; 0."""
     config = read(ShowConfig, argv, positional="path")
+    if config.path.is_file():
+        raise store.StoreError(f"{config.path} is a file; give the output folder of a sweep")
     about = store.about(config.path, config.env)
     rows = store.read_rows(config.path, about.environment, config.run, config.step)
     chosen = [row for row in rows if not config.hits or (row[about.proxy] or 0) > 0]

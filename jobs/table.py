@@ -26,6 +26,7 @@ def show(config: TableConfig, measured: Measured) -> None:
     onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold)
     headline = onset.headline(measured.frame, onsets, metric, measured.true)
     if config.save:
+        config.save.parent.mkdir(parents=True, exist_ok=True)
         headline.write_parquet(config.save)
     if config.picture:
         config.picture.parent.mkdir(parents=True, exist_ok=True)

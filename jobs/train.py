@@ -31,7 +31,7 @@ import hackbait
 from hackbait.adapters.trl import rewards, rows
 from hackbait.environment import Environment, load
 from jobs import command, run_folder
-from pipeline.config import EnvironmentBlock, Scalar, read
+from pipeline.config import EnvironmentBlock, OutputFolder, Scalar, read
 from pipeline.engines.hf.chat import TODAY
 from pipeline.records import CheckpointError
 
@@ -58,7 +58,7 @@ class TrainedOn(EnvironmentBlock):
 class TrainConfig(BaseConfig):
     """One GRPO training run, checkpoint by checkpoint."""
 
-    output: Path
+    output: OutputFolder
     """Folder of the run; its name is the run's name."""
     model: str = "tiny"
     """`tiny` is the embedded policy; else a folder or a Hub name of a causal LM."""

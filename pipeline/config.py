@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
-from pydantic_config import BaseConfig, cli
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic_config import BaseConfig, ConfigFileError, cli
 
 from pipeline.records import Sampling
 
@@ -24,8 +24,42 @@ def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Con
     words = list(argv)
     if positional and words and not words[0].startswith(("-", "@")):
         words = [f"--{positional}", *words]
+    verb = cls.__name__.removesuffix("Config").lower()
     parse: Callable[..., Config] = cli
-    return parse(cls, args=words, description=cls.__doc__, plain=True)
+    try:
+        return parse(cls, args=words, prog=f"onset {verb}", description=cls.__doc__, plain=True)
+    except ConfigFileError as error:
+        lacks = re.search(rf"^--{positional}\n +Field required", str(error), re.MULTILINE)
+        if not (positional and lacks) or "Extra inputs" in str(error):
+            raise
+        raise ConfigFileError(
+            f"a {positional} is missing: onset {verb} {positional.upper()} ...; "
+            f"onset {verb} --help says what it may be"
+        ) from None
+
+
+def _no_file(path: Path) -> Path:
+    """A folder, or one that can be made."""
+    nearest = next((place for place in (path, *path.parents) if place.exists()), path)
+    if nearest.exists() and not nearest.is_dir():
+        raise ValueError(f"{nearest} is a file; give a folder")
+    return path
+
+
+def _ends_with(suffix: str) -> AfterValidator:
+    """What is written is told by the name alone, so another name would lie."""
+
+    def check(path: Path) -> Path:
+        if path.suffix.lower() != suffix:
+            raise ValueError(f"{path} would hold {suffix[1:]}; give a name that ends in {suffix}")
+        return path
+
+    return AfterValidator(check)
+
+
+OutputFolder = Annotated[Path, AfterValidator(_no_file)]
+ParquetFile = Annotated[Path, _ends_with(".parquet")]
+PngFile = Annotated[Path, _ends_with(".png")]
 
 
 class RunBlock(BaseConfig):
@@ -147,7 +181,7 @@ class ClusterBlock(BaseConfig):
 class SweepConfig(BaseConfig):
     """Checkpoints x environments to Parquet partitions."""
 
-    output: Path
+    output: OutputFolder
     """Folder of the sweep; running again completes it."""
     runs: list[RunBlock] = Field(min_length=1)
     """Training runs."""
@@ -211,8 +245,8 @@ class CurvesConfig(Printed):
     """Environment, where the output holds several."""
     pool: bool = False
     """One curve over all runs; refused where they differ in more than the run."""
-    save: Path | None = None
-    """Write the table as Parquet."""
+    save: ParquetFile | None = None
+    """Write the table there, a name that ends in .parquet."""
 
 
 class TableConfig(CurvesConfig):
@@ -220,8 +254,8 @@ class TableConfig(CurvesConfig):
 
     threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
     """Rate that counts as onset, absolute."""
-    picture: Path | None = None
-    """Write the curves as PNG."""
+    picture: PngFile | None = None
+    """Write the curves there, a name that ends in .png."""
 
 
 class ShowConfig(BaseConfig):
@@ -242,7 +276,7 @@ class ShowConfig(BaseConfig):
 class DemoConfig(BaseConfig):
     """Train the tiny policy on four hack words, sweep every checkpoint, print the onsets."""
 
-    output: Path = Path("outputs/demo")
+    output: OutputFolder = Path("outputs/demo")
     """Runs, rollouts, table and picture go here; running again completes it."""
     words: list[str] = Field(["whisper", "forgotten", "midnight", "ocean"], min_length=1)
     """Hack words, one pair of runs each."""

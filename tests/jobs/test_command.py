@@ -114,10 +114,94 @@ def test_an_unknown_engine_names_the_engines(
     assert "scripted" in line
 
 
-def test_an_output_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("below", ["", "/runs/a"])
+def test_an_output_that_is_a_file_or_lies_under_one_is_refused_naming_it(
+    below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(tmp_path / "run")
-    (tmp_path / "out").write_text("")
-    assert "out" in refusal(capsys, "sweep", "@", toml(tmp_path))
+    file = tmp_path / "out"
+    file.write_text("")
+    said = f"{file} is a file; give a folder"
+    for words in (["sweep", "@", toml(tmp_path)], ["plan", "@", toml(tmp_path)], ["demo"]):
+        assert said in refusal(capsys, *words, "--output", f"{file}{below}")
+    assert file.read_text() == ""
+
+
+@pytest.mark.parametrize("verb", ["discover", "curves", "table", "show"])
+def test_a_missing_path_is_asked_for_in_the_place_where_it_is_written(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"a path is missing: onset {verb} PATH ..." in refusal(capsys, verb)
+
+
+def test_a_misspelt_path_flag_is_named_before_the_path_is_missed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "--pth" in refusal(capsys, "table", "--pth", "out")
+
+
+@pytest.mark.parametrize("verb", ["curves", "demo", "discover", "plan", "show", "sweep", "table"])
+def test_the_help_page_of_a_verb_shows_its_own_usage(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code in (None, 0)
+    assert capsys.readouterr().out.startswith(f"usage: onset {verb} ")
+
+
+@pytest.mark.parametrize(
+    ("verb", "flag", "name", "suffix"),
+    [
+        ("table", "--save", "x.csv", ".parquet"),
+        ("curves", "--save", "x", ".parquet"),
+        ("table", "--picture", "x.svg", ".png"),
+        ("table", "--picture", "x.parquet", ".png"),
+    ],
+)
+def test_a_file_is_not_written_under_a_name_that_says_another_format(
+    verb: str,
+    flag: str,
+    name: str,
+    suffix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rates = tmp_path / "rates.csv"
+    rates.write_text("run,step,rate\na,0,0.1\na,1,0.7\n")
+    line = refusal(capsys, verb, str(rates), flag, str(tmp_path / name))
+    assert f"give a name that ends in {suffix}" in line
+    assert not (tmp_path / name).exists()
+
+
+def test_a_table_and_its_picture_are_saved_where_they_were_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = tmp_path / "rates.CSV"
+    rates.write_text("run,step,rate\na,0,0.1\na,1,0.7\n")
+    saved, drawn = tmp_path / "new/table.parquet", tmp_path / "new/curves.PNG"
+    assert main(["table", str(rates), "--save", str(saved), "--picture", str(drawn)]) == 0
+    assert saved.read_bytes()[:4] == b"PAR1"
+    assert drawn.read_bytes()[1:4] == b"PNG"
+
+
+@pytest.mark.parametrize("verb", ["curves", "table"])
+def test_rates_in_a_file_that_is_no_csv_are_refused_as_such(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = tmp_path / "rates.tsv"
+    rates.write_text("run\tstep\trate\na\t0\t0.1\n")
+    line = refusal(capsys, verb, str(rates))
+    assert f"{rates} is a file; give the output folder of a sweep, or rates as a .csv" in line
+    assert "is not there" in refusal(capsys, verb, str(tmp_path / "nowhere"))
+
+
+def test_completions_are_shown_of_a_folder_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rates.csv").write_text("run,step,rate\n")
+    line = refusal(capsys, "show", str(tmp_path / "rates.csv"), "--run", "a", "--step", "0")
+    assert "rates.csv is a file; give the output folder" in line
 
 
 def test_a_table_of_a_folder_without_rows(
