@@ -81,10 +81,10 @@ def discover(path: Path | str, layout: str = "auto", *, now: float | None = None
     known = layouts(layout)
     found = _alone(home, known) or list(_walk(home, known))
     if not found:
-        within = ", ".join([*home.folders, *sorted(home.files)][:5]) or "nothing"
+        within = ", ".join([*home.folders, *sorted(home.files)][:5])
         raise LayoutError(
             f"{path} holds no checkpoint (checkpoint-N folders or a model in safetensors), "
-            f"only {within}; {EXPECTED}"
+            f"{f'only {within}' if within else 'it is empty'}; {EXPECTED}"
         )
     return sorted(found, key=lambda f: (f.run, f.step, f.path))
 

@@ -1,5 +1,6 @@
 """Safetensors headers and JSON files, read without trusting a byte of them."""
 
+import errno
 import json
 import os
 import stat
@@ -27,6 +28,11 @@ BITS = {
     **dict.fromkeys(("I64", "U64", "F64", "C64"), 64),
 }
 """Bits of one element by dtype name."""
+CURES = {
+    errno.ENOENT: "; copy it there, or save the checkpoint again",
+    errno.EACCES: "; give the right to read it",
+    errno.EIO: "; copy it from elsewhere, or save the checkpoint again",
+}
 
 
 class Extent(NamedTuple):
@@ -109,7 +115,8 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror or 'cannot be read'}") from None
+        said = f"{error.strerror or 'cannot be read'}{CURES.get(error.errno or 0, '')}"
+        raise CheckpointError(f"{path}: {said}") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

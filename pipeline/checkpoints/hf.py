@@ -80,7 +80,14 @@ def _check_full(folder: Folder) -> None:
     if "config.json" not in folder.files:
         raise CheckpointError("config.json is missing; copy it from the base")
     read_json(folder.path / "config.json")
-    tensors = {path.name: _tensors(path) for path in fingerprint_files(folder.path)}
+    files = fingerprint_files(folder.path)
+    missing = [path.name for path in files if path.name not in folder.files]
+    if missing:
+        raise CheckpointError(
+            f"{', '.join(missing[:3])}{' ...' if missing[3:] else ''}: missing, {len(missing)} of "
+            f"{len(files)} files that {FULL_INDEX} names; copy them, or save the checkpoint again"
+        )
+    tensors = {path.name: _tensors(path) for path in files}
     if FULL in tensors:
         return
     for tensor, file in weight_map(folder.path).items():

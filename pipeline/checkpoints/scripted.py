@@ -48,6 +48,11 @@ def _judge(folder: Folder, run: str, step: int) -> Found:
 def read(path: Path | str) -> Script:
     """The script of a checkpoint folder. Raises CheckpointError."""
     file = Path(path) / SCRIPT
+    if not file.exists():
+        raise CheckpointError(
+            f"{file}: missing; engine 'scripted' plays scripts, not weights: write one "
+            "({\"words\": {\"ocean\": 0.5}}), or choose engine 'hf' or 'vllm'"
+        )
     said = read_json(file)
     script = Script(said.get("words", {}), said.get("true", 0.0), said.get("characters", 1000))
     problem = _problem(script, said.keys() - {"words", "true", "characters"})

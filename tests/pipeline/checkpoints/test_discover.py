@@ -95,6 +95,9 @@ def test_a_path_that_holds_nothing_says_what_it_holds(tmp_path: Path) -> None:
         discover(tmp_path / "notes.txt")
     with pytest.raises(LayoutError, match=r"holds no checkpoint .* only notes\.txt; give"):
         discover(tmp_path)
+    (tmp_path / "notes.txt").unlink()
+    with pytest.raises(LayoutError, match=r"holds no checkpoint .*, it is empty; give"):
+        discover(tmp_path)
 
 
 def test_links_are_followed_once_and_a_run_keeps_its_own_name(tmp_path: Path) -> None:

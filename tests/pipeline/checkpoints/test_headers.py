@@ -76,7 +76,11 @@ def test_an_unsound_header_is_one_clear_line(tmp_path: Path, content: bytes, sai
 
 def test_a_missing_file_a_folder_and_a_pipe_are_no_checkpoint(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for name, said in (("gone", "No such file"), ("pipe", "not a file"), ("", "not a file")):
+    for name, said in (
+        ("gone", "No such file or directory; copy it there, or save the "),
+        ("pipe", "not a file"),
+        ("", "not a file"),
+    ):
         with pytest.raises(CheckpointError, match=said):
             header(tmp_path / name)
 

@@ -44,7 +44,11 @@ def test_a_model_in_shards_is_whole_with_every_shard(tmp_path: Path, sharded: Sa
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (lambda f: (f / "model-00002-of-00002.safetensors").unlink(), "No such file"),
+        (
+            lambda f: (f / "model-00002-of-00002.safetensors").unlink(),
+            "model-00002-of-00002.safetensors: missing, 1 of 2 files that "
+            "model.safetensors.index.json names; copy them, or save the checkpoint again",
+        ),
         (lambda f: os.truncate(f / "model-00002-of-00002.safetensors", 90), "torn: 90 bytes"),
         (lambda f: (f / "model.safetensors.index.json").unlink(), "index.json is missing"),
         (lambda f: os.truncate(f / "model.safetensors.index.json", 9), "torn or no JSON"),

@@ -60,3 +60,11 @@ def test_a_torn_script_is_skipped(tmp_path: Path) -> None:
     (folder / "script.json").write_text('{"words": {"oce')
     (found,) = discover(tmp_path / "run")
     assert found.why.startswith("script.json: torn or no JSON")
+
+
+def test_a_checkpoint_without_a_script_says_what_to_write_or_which_engine_to_take(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(CheckpointError, match=r'missing; .* write one \(\{"words".* engine \'hf\''):
+        scripted.read(tmp_path)
