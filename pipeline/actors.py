@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,8 +19,10 @@ from pipeline.config import EngineBlock
 from pipeline.engines import Engine, ManyAtOnce, SelfChecking
 from pipeline.plan import build
 from pipeline.records import (
+    QUARANTINED,
     Checkpoint,
     CheckpointError,
+    Completion,
     EnvironmentSpec,
     Generated,
     Partition,
@@ -29,7 +32,7 @@ from pipeline.records import (
     Work,
     Written,
 )
-from pipeline.rollout import generate, generate_many, score
+from pipeline.rollout import generate, generate_many, grade, sampling_seeds
 from pipeline.schedule import Weights
 
 LOG = logging.getLogger(__name__)
@@ -38,6 +41,25 @@ LOG = logging.getLogger(__name__)
 def make_cases(spec: EnvironmentSpec, shard: Shard) -> list[Case]:
     """Cases of a shard."""
     return build(spec).cases(shard.start, shard.stop)
+
+
+def quarantined(work: Work, cases: Sequence[Case]) -> list[Rollout]:
+    """Nulls instead of the rollouts of a part of a work, which end every engine."""
+    null = Completion(None, None, None, None, QUARANTINED)
+    places = [divmod(row, work.sampling.n) for row in work.rows or work.every_row]
+    seeds = sampling_seeds(cases, work.sampling)
+    return [Rollout(cases[at].index, sample, seeds[at][sample], null) for at, sample in places]
+
+
+def _together(records: Sequence[Generated]) -> Generated:
+    """What the engines said of the parts of one generation, as if it had been one."""
+    begin = min(records, key=lambda record: record.generating.begin)
+    end = max(record.generating.end for record in records)
+    return replace(
+        begin,
+        generating=Span(begin.generating.begin, end),
+        tokens=sum(record.tokens for record in records),
+    )
 
 
 class Inference:
@@ -59,6 +81,9 @@ class Inference:
         if self._engine is None:
             self._engine = engines.load(self.block.name, self.block.options)
         return self._engine
+
+    def ready(self) -> None:
+        """Returns once this process is up."""
 
     def generate(
         self, works: Sequence[Work], ahead: Checkpoint | None, *cases: list[Case]
@@ -127,7 +152,7 @@ class Inference:
     def _draw(self, asked: Sequence[tuple[Work, list[Case]]]) -> list[list[Rollout]]:
         if len(asked) == 1:
             work, cases = asked[0]
-            return [generate(self.engine, cases, work.sampling)]
+            return [generate(self.engine, cases, work.sampling, work.rows)]
         if not asked:
             return []
         self.loaded = None
@@ -155,9 +180,11 @@ class Scorer:
         self.out, self.engine, self.provenance = out, engine, provenance
 
     def write(
-        self, work: Work, cases: list[Case], rollouts: list[Rollout], generated: Generated
+        self, work: Work, cases: list[Case], records: Sequence[Generated], *parts: list[Rollout]
     ) -> list[Written]:
-        """The rollouts under each partition's grade, each committed."""
+        """The rollouts under each partition's grade, each committed; parts come in order."""
+        rollouts = [rollout for part in parts for rollout in part]
+        generated = _together(records)
         return [self._write(p, work, cases, rollouts, generated) for p in work.partitions]
 
     def _write(
@@ -170,17 +197,18 @@ class Scorer:
     ) -> Written:
         began = time.time()
         environment = build(partition.environment)
+        graded, scores = grade(environment, cases, rollouts)
         rows = store.table(
             environment,
             cases,
-            rollouts,
-            score(environment, cases, rollouts),
+            graded,
+            scores,
             sampling=work.sampling,
             engine=self.engine.name,
             dtype=self.engine.dtype,
             generated=generated,
         )
         size = store.commit(self.out, partition, rows, environment, self.provenance)
-        nulls = sum(r.completion.error is not None for r in rollouts)
+        nulls = sum(r.completion.error is not None for r in graded)
         span = Span(began, time.time())
         return Written(partition, len(rollouts), nulls, size, os.getpid(), span, generated)

@@ -10,7 +10,8 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ import ray
 
 from hackbait.environment import canonical
 from pipeline import engines
-from pipeline.actors import Inference, Scorer, make_cases
+from pipeline.actors import Inference, Scorer, make_cases, quarantined
 from pipeline.config import ClusterBlock, EngineBlock
+from pipeline.losses import ATTEMPTS, Losses, Verdict, name
+from pipeline.placement import count_workers, gpu_share, share_gpu
 from pipeline.plan import build
 from pipeline.records import (
     Checkpoint,
@@ -39,9 +42,9 @@ QUEUED_PER_WORKER = 2
 QUEUED_PER_SCORER = 4
 """Partitions a score actor holds; beyond that, generation waits (backpressure)."""
 TICK = 1.0
-"""Seconds after which the loop looks up: for a hung engine, or a signal to stop."""
-ATTEMPTS = 3
-"""Deaths of an actor that one work may see before it is given up."""
+"""Seconds after which the loop looks up: for what hangs, or a signal to stop."""
+STARTS = 5
+"""Inference processes in turn that may fail to start."""
 WORKER_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
@@ -71,6 +74,8 @@ def session(block: ClusterBlock) -> Iterator[None]:
 @dataclass(slots=True, eq=False)
 class _Worker:
     actor: Any
+    up: bool = False
+    """Whether its process runs; until then a cluster may have no room for it."""
     current: Checkpoint | None = None
     """What its engine holds once all that it was given is done."""
     running: int = 0
@@ -87,14 +92,33 @@ class _Call:
     actor: Any
     worker: _Worker
     rollouts: list[Any]
+    number: int
+    """Calls of an actor run in this order."""
+    cut: bool = False
+    """Whether it was ended for taking too long."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A generation that is not written yet, and those of its rollouts that are there."""
+
+    work: Work
+    parts: dict[int, Any] = field(default_factory=dict)
+    """Rollouts of a part by the number of its first."""
+    owed: int = 0
+    """Rollouts that are not there yet."""
+    records: list[Generated] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Writing:
-    """One work at a score actor."""
+    """One generation at a score actor."""
 
     work: Work
+    cases: Any
     actor: Any
+    began: float
+    """Monotonic seconds."""
 
 
 class Sweep:
@@ -106,27 +130,35 @@ class Sweep:
         self.engine = share_gpu(engine, cluster)
         self.cluster = cluster
         self.most = engines.together(engine.name, engine.options)
-        self.workers = [_Worker(self._inference()) for _ in range(count_workers(engine, cluster))]
         self.about = out, engine, provenance
+        self.starting: dict[Any, _Worker] = {}
+        self.failed_starts = 0
+        resources = ray.cluster_resources()
+        self.gpus = gpu_share(self.engine, cluster, resources)
+        wanted = count_workers(engine, cluster, resources)
+        self.workers = [self._start(_Worker(None)) for _ in range(wanted)]
         self.scorers = deque(self._scorer() for _ in range(cluster.scorers))
         self.cases: dict[tuple[str, Shard], Any] = {}
         self.queue = Queue()
+        self.open: dict[str, _Open] = {}
         self.calls: dict[Any, _Call] = {}
         self.writing: dict[Any, _Writing] = {}
-        self.deaths: dict[str, int] = {}
+        self.losses = Losses()
+        self.numbers = count()
         self.deadline = math.inf
 
     def run(self, works: Sequence[Work]) -> Iterator[Written | Failure]:
         """Every partition of the works, written or failed; then the actors are gone."""
         self.queue = Queue(works)
+        self.open = {name(work): _opened(work) for work in works}
         try:
             while self._goes_on():
                 self._feed()
-                ready, _ = ray.wait([*self.calls, *self.writing], timeout=TICK)
+                under_way = [*self.starting, *self.calls, *self.writing]
+                ready, _ = ray.wait(under_way, timeout=TICK)
                 for ref in ready:
-                    land = self._written if ref in self.writing else self._generated
-                    yield from land(ref)
-                self._replace_hung()
+                    yield from self._ended(ref)
+                self._cut_hung()
         finally:
             for actor in [*(worker.actor for worker in self.workers), *self.scorers]:
                 ray.kill(actor)
@@ -140,21 +172,32 @@ class Sweep:
         under_way = self.queue or self.calls or self.writing
         return bool(under_way) and time.monotonic() < self.deadline
 
+    def _ended(self, ref: Any) -> Iterator[Written | Failure]:
+        if ref in self.starting:
+            self._started(ref)
+        elif ref in self.writing:
+            yield from self._written(ref)
+        elif ref in self.calls:
+            yield from self._generated(ref)
+
     def _feed(self) -> None:
         """Give idle workers work, as far as the score actors keep up."""
+        up = [worker for worker in self.workers if worker.up]
         under_way = len(self.writing) + sum(len(call.works) for call in self.calls.values())
         room = QUEUED_PER_SCORER * len(self.scorers) - under_way
-        while room > 0:
-            worker = min(self.workers, key=lambda w: w.running)
+        while room > 0 and up:
+            worker = min(up, key=lambda w: w.running)
             if worker.running >= QUEUED_PER_WORKER:
                 return
             others = [w.current for w in self.workers if w is not worker and w.running]
             busy = {(other.path, other.base) for other in others if other is not None}
-            works = self.queue.take(worker.current, busy, self.most)
-            if not works:
+            taken = self.queue.take(worker.current, busy, self.most)
+            if not taken:
                 return
-            self._generate(worker, works, self.queue.ahead(works[-1].checkpoint, busy))
-            room -= len(works)
+            works = [work for work in taken if name(work) in self.open]
+            if works:
+                self._generate(worker, works, self.queue.ahead(works[-1].checkpoint, busy))
+                room -= len(works)
 
     def _generate(self, worker: _Worker, works: list[Work], ahead: Checkpoint | None) -> None:
         cases = [self._cases(work) for work in works]
@@ -164,7 +207,9 @@ class Sweep:
             worker.moved = time.monotonic()
         worker.running += 1
         worker.current = works[-1].checkpoint
-        self.calls[records] = _Call(works, cases, worker.actor, worker, rollouts)
+        self.calls[records] = _Call(
+            works, cases, worker.actor, worker, rollouts, next(self.numbers)
+        )
 
     def _cases(self, work: Work) -> Any:
         environment = build(work.environment)
@@ -176,98 +221,177 @@ class Sweep:
 
     def _generated(self, ref: Any) -> Iterator[Failure]:
         call = self.calls.pop(ref)
+        in_flight = self._in_flight(call)
         if call.worker.actor is call.actor:
             call.worker.running -= 1
             call.worker.moved = time.monotonic()
         try:
             records = ray.get(ref)
         except ray.exceptions.RayError as error:
-            yield from self._lost(call, error)
+            yield from self._lost(call, error, in_flight)
             return
         for work, cases, rollouts, record in zip(
             call.works, call.cases, call.rollouts, records, strict=True
         ):
             if isinstance(record, CheckpointError):
                 for lost in [work, *self.queue.drop(weights(work))]:
-                    yield from _failures(lost, str(record))
+                    yield from self._fail(lost, str(record))
             else:
-                self._write(work, cases, rollouts, record)
+                self.losses.answered(work)
+                yield from self._add(work, cases, rollouts, record)
 
-    def _write(self, work: Work, cases: Any, rollouts: Any, record: Generated) -> None:
-        self.scorers.rotate(-1)
-        ref = self.scorers[0].write.remote(work, cases, rollouts, record)
-        self.writing[ref] = _Writing(work, self.scorers[0])
+    def _in_flight(self, call: _Call) -> bool:
+        """Whether its actor was at it, rather than at another call or dead already."""
+        others = (other for other in self.calls.values() if other.actor is call.actor)
+        first = all(call.number < other.number for other in others)
+        return call.cut or (first and call.worker.actor is call.actor)
 
-    def _written(self, ref: Any) -> Iterator[Written | Failure]:
-        writing = self.writing.pop(ref)
-        try:
-            yield from ray.get(ref)
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        except ray.exceptions.RayError as error:
-            if writing.actor in self.scorers:
-                self.scorers.remove(writing.actor)
-                self.scorers.append(self._scorer())
-            yield from self._again(writing.work, f"score actor lost: {_reason(error)}")
-
-    def _lost(self, call: _Call, error: Any) -> Iterator[Failure]:
+    def _lost(self, call: _Call, error: Any, in_flight: bool) -> Iterator[Failure]:
         """An engine that raised is as lost as one that died: its state is unknown."""
-        _raise_if_broken(call.cases)
+        self._check_cases(call.cases)
         cause = getattr(error, "cause", None)
         if isinstance(cause, engines.EngineError):
             raise cause from None
         if not isinstance(cause, engines.EngineBusy):
             self._replace(call.worker, call.actor)
-        for work in call.works:
-            if isinstance(cause, engines.AnotherArchitecture):
-                self.queue.put(work)
-            else:
-                yield from self._again(work, f"engine lost: {_reason(error)}")
+        innocent = not in_flight or isinstance(cause, engines.AnotherArchitecture)
+        if innocent or len(call.works) > 1:
+            self.queue.back([work if innocent else _alone(work) for work in call.works])
+            return
+        (work,) = call.works
+        passes = call.cut or isinstance(cause, engines.EngineBusy)
+        verdict = self.losses.passed(work) if passes else self.losses.died(work)
+        reason = "took too long" if call.cut else _reason(error)
+        yield from self._settle(work, call.cases[0], verdict, f"engine lost: {reason}")
+
+    def _settle(self, work: Work, cases: Any, verdict: Verdict, reason: str) -> Iterator[Failure]:
+        self.queue.back(verdict.again)
+        if verdict.condemned:
+            LOG.warning("%s: %s with one rollout alone; it is null from now on", work, reason)
+            yield from self._add(
+                work, cases, ray.remote(num_cpus=0)(quarantined).remote(work, cases)
+            )
+        elif not verdict.again:
+            yield from self._fail(work, f"{reason} ({ATTEMPTS} times)")
+
+    def _add(
+        self, work: Work, cases: Any, rollouts: Any, record: Generated | None = None
+    ) -> Iterator[Failure]:
+        """Rollouts of all or a part of a generation; written once all of it is there."""
+        generation = self.open.get(name(work))
+        if generation is None:
+            return
+        rows = work.every_row if work.rows is None else work.rows
+        generation.parts[rows.start] = rollouts
+        generation.owed -= len(rows)
+        generation.records += [record] if record else []
+        if generation.owed:
+            return
+        if len({record.fingerprint for record in generation.records}) == 1:
+            self._write(self.open.pop(name(work)), cases)
+        elif generation.records:
+            yield from self._fail(work, "its weights were replaced while it was swept")
+        else:
+            yield from self._fail(work, "every one of its rollouts ends the engine")
+
+    def _fail(self, work: Work, reason: str) -> Iterator[Failure]:
+        """The whole generation stays owed; what was left of it is not asked any more."""
+        if self.open.pop(name(work), None) is not None:
+            for partition in work.partitions:
+                yield Failure(partition, reason)
+
+    def _write(self, generation: _Open, cases: Any) -> None:
+        self.scorers.rotate(-1)
+        actor, work = self.scorers[0], replace(generation.work, rows=None)
+        parts = [generation.parts[start] for start in sorted(generation.parts)]
+        ref = actor.write.remote(work, cases, generation.records, *parts)
+        self.writing[ref] = _Writing(work, cases, actor, time.monotonic())
+
+    def _written(self, ref: Any) -> Iterator[Written | Failure]:
+        writing = self.writing.pop(ref)
+        try:
+            yield from ray.get(ref)
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None)
+            if cause is not None and not isinstance(cause, ray.exceptions.RayError):
+                raise cause from None
+            self._replace_scorer(writing.actor)
+            self._check_cases([writing.cases])
+            self.open[name(writing.work)] = _opened(writing.work)
+            verdict = self.losses.passed(writing.work)
+            reason = f"score actor lost: {_reason(error)}"
+            yield from self._settle(writing.work, writing.cases, verdict, reason)
+
+    def _check_cases(self, cases: Sequence[Any]) -> None:
+        """Let a fault of the environment rise; cases that were lost with a node are made again."""
+        try:
+            ray.get(list(cases))
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except ray.exceptions.RayError:
+            self.cases.clear()
+
+    def _start(self, worker: _Worker) -> _Worker:
+        """A new process for a worker, which takes work as soon as the process is up."""
+        own = ray.remote(
+            num_cpus=1, num_gpus=self.gpus, runtime_env={"env_vars": WORKER_ENVIRONMENT}
+        )
+        worker.actor, worker.current = own(Inference).remote(self.engine), None
+        worker.running, worker.up = 0, False
+        self.starting[worker.actor.ready.remote()] = worker
+        return worker
+
+    def _started(self, ref: Any) -> None:
+        worker = self.starting.pop(ref)
+        try:
+            ray.get(ref)
+        except ray.exceptions.RayError as error:
+            self.failed_starts += 1
+            if self.failed_starts == STARTS:
+                raise engines.EngineError(
+                    f"{STARTS} inference processes in turn did not start: {_reason(error)}"
+                ) from None
+            self._start(worker)
+        else:
+            self.failed_starts, worker.up = 0, True
 
     def _replace(self, worker: _Worker, actor: Any) -> None:
         """A new process for a worker whose actor that is; calls still in the old one will fail."""
         if worker.actor is actor:
             ray.kill(actor)
-            worker.actor, worker.current, worker.running = self._inference(), None, 0
+            self._start(worker)
 
-    def _replace_hung(self) -> None:
-        now = time.monotonic()
+    def _cut_hung(self) -> None:
+        """End what takes longer than patience: an engine, or a grader."""
+        late = time.monotonic() - self.cluster.patience
         for worker in self.workers:
-            if worker.running and now - worker.moved > self.cluster.patience:
+            if worker.running and worker.moved < late:
                 LOG.warning("an engine took more than %g s; it is replaced", self.cluster.patience)
+                calls = (call for call in self.calls.values() if call.actor is worker.actor)
+                min(calls, key=lambda call: call.number).cut = True
                 self._replace(worker, worker.actor)
-
-    def _again(self, work: Work, reason: str) -> Iterator[Failure]:
-        key = work.partitions[0].key
-        self.deaths[key] = self.deaths.get(key, 0) + 1
-        if self.deaths[key] < ATTEMPTS:
-            self.queue.put(work)
-        else:
-            yield from _failures(work, f"{reason} ({ATTEMPTS} times)")
-
-    def _inference(self) -> Any:
-        own = ray.remote(
-            num_cpus=1,
-            num_gpus=gpu_share(self.engine, self.cluster),
-            runtime_env={"env_vars": WORKER_ENVIRONMENT},
-        )
-        return own(Inference).remote(self.engine)
+        for writing in self.writing.values():
+            if writing.began < late:
+                LOG.warning("grading took more than %g s; it is ended", self.cluster.patience)
+                self._replace_scorer(writing.actor)
 
     def _scorer(self) -> Any:
         return ray.remote(num_cpus=0)(Scorer).remote(*self.about)
 
+    def _replace_scorer(self, actor: Any) -> None:
+        if actor in self.scorers:
+            ray.kill(actor)
+            self.scorers.remove(actor)
+            self.scorers.append(self._scorer())
 
-def _failures(work: Work, reason: str) -> Iterator[Failure]:
-    for partition in work.partitions:
-        yield Failure(partition, reason)
+
+def _opened(work: Work) -> _Open:
+    return _Open(work, owed=len(work.every_row))
 
 
-def _raise_if_broken(cases: Sequence[Any]) -> None:
-    """Let a fault of the environment rise: no engine is to blame for cases that were not made."""
-    try:
-        ray.get(list(cases))
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
+def _alone(work: Work) -> Work:
+    """A work that shares its batch with no other from now on."""
+    return replace(work, rows=work.every_row if work.rows is None else work.rows)
 
 
 def _reason(error: Any) -> str:
@@ -275,28 +399,3 @@ def _reason(error: Any) -> str:
     cause = getattr(error, "cause", None) or error
     lines = str(cause).strip().splitlines() or [""]
     return f"{type(cause).__name__}: {lines[0]}"
-
-
-def count_workers(engine: EngineBlock, cluster: ClusterBlock) -> int:
-    """Inference actors: as asked, else what the cluster's GPUs hold, else one per two cores."""
-    if cluster.workers:
-        return cluster.workers
-    resources = ray.cluster_resources()
-    if gpus := int(resources.get("GPU", 0)):
-        return max(1, int(gpus / gpu_share(engine, cluster)))
-    return max(1, int(resources.get("CPU", 2)) // 2)
-
-
-def gpu_share(engine: EngineBlock, cluster: ClusterBlock) -> float:
-    """GPUs of one inference actor: several for a model spread over them, else a fraction of one."""
-    if not ray.cluster_resources().get("GPU", 0):
-        return 0.0
-    return float(engine.gpus) if engine.gpus > 1 else 1.0 / cluster.engines_per_gpu
-
-
-def share_gpu(engine: EngineBlock, cluster: ClusterBlock) -> EngineBlock:
-    """The engine's options with its share of a GPU's memory, where several engines share one."""
-    share, name = cluster.engines_per_gpu, "gpu_memory_utilization"
-    if share == 1 or name in engine.args or name not in engines.options_of(engine.name):
-        return engine
-    return EngineBlock(name=engine.name, dtype=engine.dtype, **engine.args, **{name: 0.9 / share})

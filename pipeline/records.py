@@ -6,6 +6,12 @@ from typing import Literal
 CheckpointKind = Literal["full", "adapter", "script"]
 
 
+TOO_LONG = "prompt_too_long"
+"""Prompt and max_tokens exceed the context."""
+QUARANTINED = "quarantined"
+"""Its engine died three times with this rollout alone in flight."""
+
+
 class CheckpointError(RuntimeError):
     """One checkpoint cannot be used; the others can."""
 
@@ -51,13 +57,14 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What an engine returns for one request. A null text carries its reason in `error`."""
+    """What an engine returns for one request: an end, or an error, or neither, and it is owed."""
 
     text: str | None
     finish_reason: Literal["stop", "length"] | None
     prompt_tokens: int | None
     completion_tokens: int | None
     error: str | None = None
+    """Why there is nothing to score, for a reason that asking again would not change."""
     reasoning: str | None = None
     """Thought that a server kept apart from the text; None where there is one text alone."""
 
@@ -106,6 +113,13 @@ class Work:
     shard: Shard
     sampling: Sampling
     partitions: tuple[Partition, ...]
+    rows: range | None = None
+    """Rollouts of a part of it, numbered as `every_row`; None is all."""
+
+    @property
+    def every_row(self) -> range:
+        """Numbers of its rollouts, in order of case and sample."""
+        return range((self.shard.stop - self.shard.start) * self.sampling.n)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,21 @@
 """Generate and score: pure functions of cases, an engine and an environment."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
 
 from hackbait.environment import Case, Environment, Score
-from pipeline.engines import Engine, ManyAtOnce
+from pipeline.engines import Engine, EngineBusy, ManyAtOnce
 from pipeline.records import Checkpoint, Completion, Rollout, Sampling
+
+Key = TypeVar("Key", bound=Hashable)
+
+ASKED = 3
+"""Times that a rollout without an end is asked before it stays owed."""
+REASON_CHARACTERS = 200
 
 
 def sampling_seed(sweep_seed: int, case: Case, sample: int) -> int:
@@ -26,36 +36,105 @@ def prompt_id(case: Case) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def generate(engine: Engine, cases: Sequence[Case], sampling: Sampling) -> list[Rollout]:
-    """`sampling.n` rollouts a case, in order of case and sample, by the checkpoint in place."""
-    seeds = sampling_seeds(cases, sampling)
-    return _rollouts(cases, seeds, engine.generate(cases, seeds, sampling))
+def generate(
+    engine: Engine, cases: Sequence[Case], sampling: Sampling, rows: range | None = None
+) -> list[Rollout]:
+    """`sampling.n` rollouts a case, in order of case and sample, by the checkpoint in place.
+
+    rows: only these of them, by their place in that order. Raises EngineBusy as `_answered`.
+    """
+
+    def draw(wanted: Sequence[int]) -> list[Rollout]:
+        asked, samples = _by_case(cases, sampling, wanted)
+        seeds = _seeds(asked, samples, sampling)
+        return _rollouts(asked, samples, seeds, engine.generate(asked, seeds, sampling))
+
+    return _answered(draw, range(len(cases) * sampling.n) if rows is None else rows)
 
 
 def generate_many(
     engine: ManyAtOnce, asked: Sequence[tuple[Checkpoint, Sequence[Case]]], sampling: Sampling
 ) -> list[list[Rollout]]:
     """`generate` for several checkpoints in one batch, the rollouts of each apart."""
-    items = [(at, cases, sampling_seeds(cases, sampling)) for at, cases in asked]
-    drawn = engine.generate_many(items, sampling)
+
+    def draw(wanted: Sequence[tuple[int, int]]) -> list[Rollout]:
+        items, parts = [], []
+        for i, own in groupby(wanted, itemgetter(0)):
+            checkpoint, all_cases = asked[i]
+            cases, samples = _by_case(all_cases, sampling, [row for _, row in own])
+            items.append((checkpoint, cases, _seeds(cases, samples, sampling)))
+            parts.append(samples)
+        drawn = engine.generate_many(items, sampling)
+        return [
+            rollout
+            for (_, cases, seeds), samples, completions in zip(items, parts, drawn, strict=True)
+            for rollout in _rollouts(cases, samples, seeds, completions)
+        ]
+
+    keys = [(i, r) for i, (_, cs) in enumerate(asked) for r in range(len(cs) * sampling.n)]
+    rollouts = dict(zip(keys, _answered(draw, keys), strict=True))
     return [
-        _rollouts(cases, seeds, completions)
-        for (_, cases, seeds), completions in zip(items, drawn, strict=True)
+        [rollouts[i, row] for row in range(len(cases) * sampling.n)]
+        for i, (_, cases) in enumerate(asked)
     ]
 
 
 def sampling_seeds(cases: Sequence[Case], sampling: Sampling) -> list[list[int]]:
     """Seeds [case][sample]."""
-    return [[sampling_seed(sampling.seed, c, s) for s in range(sampling.n)] for c in cases]
+    return _seeds(cases, [list(range(sampling.n))] * len(cases), sampling)
+
+
+def _answered(
+    draw: Callable[[Sequence[Key]], list[Rollout]], wanted: Sequence[Key]
+) -> list[Rollout]:
+    """A rollout for each of the wanted, those that came without an end asked again, alone.
+
+    Raises EngineBusy while any has none: what is not known is owed, not empty.
+    """
+    done: dict[Key, Rollout] = {}
+    owed = wanted
+    for _ in range(ASKED):
+        done |= zip(owed, draw(owed), strict=True)
+        owed = [key for key in owed if not _has_end(done[key].completion)]
+        if not owed:
+            return [done[key] for key in wanted]
+    raise EngineBusy(f"{len(owed)} of {len(wanted)} rollouts came without an end, {ASKED} times")
+
+
+def _has_end(completion: Completion) -> bool:
+    return completion.finish_reason is not None or completion.error is not None
+
+
+def _by_case(
+    cases: Sequence[Case], sampling: Sampling, rows: Sequence[int]
+) -> tuple[list[Case], list[list[int]]]:
+    """The cases of some rows, and which samples of each."""
+    samples: dict[int, list[int]] = {}
+    for row in rows:
+        place, sample = divmod(row, sampling.n)
+        samples.setdefault(place, []).append(sample)
+    return [cases[place] for place in samples], list(samples.values())
+
+
+def _seeds(
+    cases: Sequence[Case], samples: Sequence[Sequence[int]], sampling: Sampling
+) -> list[list[int]]:
+    return [
+        [sampling_seed(sampling.seed, case, sample) for sample in own]
+        for case, own in zip(cases, samples, strict=True)
+    ]
 
 
 def _rollouts(
-    cases: Sequence[Case], seeds: Sequence[Sequence[int]], drawn: Sequence[Sequence[Completion]]
+    cases: Sequence[Case],
+    samples: Sequence[Sequence[int]],
+    seeds: Sequence[Sequence[int]],
+    drawn: Sequence[Sequence[Completion]],
 ) -> list[Rollout]:
     return [
-        Rollout(case.index, sample, row[sample], completion)
-        for case, row, completions in zip(cases, seeds, drawn, strict=True)
-        for sample, completion in enumerate(completions)
+        Rollout(case.index, *row)
+        for case, *own in zip(cases, samples, seeds, drawn, strict=True)
+        for row in zip(*own, strict=True)
     ]
 
 
@@ -64,10 +143,32 @@ def score(
 ) -> list[Score]:
     """One score a rollout, in order. A failed rollout scores null and never reaches a grader."""
     by_index = {case.index: case for case in cases}
-    null = Score(dict.fromkeys(environment.metrics), None)
-    return [
-        environment.score(by_index[r.index], r.completion.text)
-        if r.completion.error is None
-        else null
-        for r in rollouts
-    ]
+    return [_score(environment, by_index, rollout) for rollout in rollouts]
+
+
+def grade(
+    environment: Environment, cases: Sequence[Case], rollouts: Sequence[Rollout]
+) -> tuple[list[Rollout], list[Score]]:
+    """`score`, where a grader that raises costs its own rollout alone, whose error says so."""
+    by_index = {case.index: case for case in cases}
+    graded, scores = [], []
+    for rollout in rollouts:
+        try:
+            scored = _score(environment, by_index, rollout)
+        except Exception as error:
+            said = " ".join(f"grader: {type(error).__name__}: {error}".split())
+            failed = replace(rollout.completion, error=said[:REASON_CHARACTERS])
+            rollout, scored = replace(rollout, completion=failed), _null(environment)
+        graded.append(rollout)
+        scores.append(scored)
+    return graded, scores
+
+
+def _score(environment: Environment, cases: Mapping[int, Case], rollout: Rollout) -> Score:
+    if rollout.completion.error is not None:
+        return _null(environment)
+    return environment.score(cases[rollout.index], rollout.completion.text)
+
+
+def _null(environment: Environment) -> Score:
+    return Score(dict.fromkeys(environment.metrics), None)

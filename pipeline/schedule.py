@@ -1,7 +1,7 @@
 """Which generation an idle inference actor takes next: pure, so that laws can be tested."""
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from pipeline.records import Checkpoint, Work
 
@@ -27,19 +27,24 @@ class Queue:
     def put(self, work: Work) -> None:
         self._owed.setdefault(weights(work), deque()).append(work)
 
+    def back(self, works: Sequence[Work]) -> None:
+        """Works that were taken and are owed again, before the others of their checkpoint."""
+        for work in reversed(works):
+            self._owed.setdefault(weights(work), deque()).appendleft(work)
+
     def take(
         self, current: Checkpoint | None, busy: Collection[Weights], most: int = 1
     ) -> list[Work]:
         """The next works for a worker whose engine holds `current`; none when nothing is owed.
 
         `busy` are the checkpoints that other workers are on. `most` adapters on one base share a
-        batch; full checkpoints come alone.
+        batch; full checkpoints come alone, and so do parts of a generation.
         """
         first = self._choose(current, busy)
         if first is None:
             return []
         taken = [self._pop(first)]
-        if taken[0].checkpoint.kind == "adapter":
+        if taken[0].checkpoint.kind == "adapter" and taken[0].rows is None:
             while len(taken) < most and (more := self._beside(taken[0], busy)) is not None:
                 taken.append(self._pop(more))
         return taken
@@ -84,6 +89,7 @@ class Queue:
             and works[0].checkpoint.kind == "adapter"
             and works[0].checkpoint.base == first.checkpoint.base
             and works[0].sampling == first.sampling
+            and works[0].rows is None
         )
         return next(mates, None)
 

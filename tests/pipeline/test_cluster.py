@@ -156,9 +156,10 @@ def test_cases_that_cannot_be_made_are_a_fault_that_rises_and_kills_no_engine(
     wanted = config(tmp_path)
     works = [replace(w, shard=Shard(-3, -1)) for w in plan(wanted).works]
     running = cluster.Sweep(wanted.output, wanted.engine, wanted.cluster, {})
+    actors = [worker.actor for worker in running.workers]
     with pytest.raises(ValueError, match="-3"):
         list(running.run(works))
-    assert running.deaths == {}
+    assert [worker.actor for worker in running.workers] == actors
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -201,3 +202,37 @@ def test_an_engine_that_hangs_is_cut_off_and_its_partition_stays_owed(
     assert "3 times" in failure.reason
     assert caplog.text.count("it is replaced") == cluster.ATTEMPTS
     assert store.partition_files(wanted.output) == []
+
+
+def faulty(root: Path, **faults: object) -> SweepConfig:
+    return config(
+        root,
+        output=root / "faulty",
+        engine={"name": "chaos", **faults},
+        cases={"count": 64, "shard": 16},
+        cluster={"workers": 2, "patience": 20.0},
+    )
+
+
+def test_faults_that_pass_cost_no_row_and_change_none(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 61, 2))
+    assert sweep.run(config(tmp_path, cases={"count": 64, "shard": 16})) == 0
+    chaotic = faulty(tmp_path, raises=0.05, dies=0.05, empty=0.05)
+    while sweep.run(chaotic) == 1:  # what was given up is owed, and the same command goes on
+        pass
+    assert rows(chaotic.output).drop("engine").equals(rows(tmp_path / "out").drop("engine"))
+
+
+def test_a_rollout_that_ends_every_engine_is_null_and_named_and_its_neighbours_are_not(
+    tmp_path: Path,
+) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 1))
+    assert sweep.run(config(tmp_path, cases={"count": 64, "shard": 16})) == 0
+    poisoned = faulty(tmp_path, poison=[21])
+    assert sweep.run(poisoned) == 0
+    found = rows(poisoned.output)
+    bad = pl.col("index") == 21
+    assert found.filter(bad)["null_reason"].to_list() == ["quarantined"] * 4
+    assert found.filter(bad)["r_hack"].null_count() == 4
+    same = [frame.filter(~bad).drop("engine") for frame in (found, rows(tmp_path / "out"))]
+    assert same[0].equals(same[1])

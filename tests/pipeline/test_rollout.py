@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from hackbait import hackword
 from hackbait.environment import Case
+from pipeline.engines import EngineBusy
 from pipeline.records import Completion, Rollout, Sampling
-from pipeline.rollout import generate, prompt_id, sampling_seed, score
+from pipeline.rollout import generate, grade, prompt_id, sampling_seed, score
 
 
 class Echo:
@@ -74,3 +75,51 @@ def test_a_failed_rollout_is_null_and_never_reaches_the_grader() -> None:
     assert dict(null.metrics) == {"r_hack": None, "r_true": None}
     assert dict(full.metrics) == {"r_hack": 1.0, "r_true": 1.0}
     assert full.reward == pytest.approx(1.0)
+
+
+class Flaky(Echo):
+    """Leaves a rollout without an end as often as its sample says."""
+
+    def __init__(self, owed: int) -> None:
+        self.owed, self.asked = owed, list[int]()
+
+    def generate(self, cases, seeds, sampling):  # type: ignore[no-untyped-def]
+        self.asked.append(sum(map(len, seeds)))
+        drawn = super().generate(cases, seeds, sampling)
+        if len(self.asked) <= self.owed:
+            drawn[-1][-1] = Completion("", None, 1, None)
+        return drawn
+
+
+def test_a_rollout_without_an_end_is_asked_again_alone_and_is_what_it_would_have_been() -> None:
+    cases, engine = [case(i) for i in range(3)], Flaky(owed=2)
+    assert generate(engine, cases, Sampling(n=2)) == generate(Echo(), cases, Sampling(n=2))
+    assert engine.asked == [6, 1, 1]
+
+
+def test_a_rollout_that_never_ends_leaves_all_of_them_owed() -> None:
+    with pytest.raises(EngineBusy, match="1 of 2 rollouts"):
+        generate(Flaky(owed=9), [case()], Sampling(n=2))
+
+
+@given(st.integers(1, 6), st.integers(1, 4), st.data())
+def test_parts_of_a_generation_put_together_are_the_whole(
+    count: int, n: int, data: st.DataObject
+) -> None:
+    cases, sampling = [case(i) for i in range(count)], Sampling(n=n)
+    whole = generate(Echo(), cases, sampling)
+    cut = data.draw(st.integers(0, len(whole)))
+    parts = [generate(Echo(), cases, sampling, r) for r in (range(cut), range(cut, len(whole)))]
+    assert parts[0] + parts[1] == whole
+
+
+def test_a_grader_that_raises_costs_its_own_rollout_alone_and_is_never_a_zero() -> None:
+    environment = hackword.load_environment("ocean")
+    cases = environment.cases(0, 2)
+    ended = Completion("the ocean", "stop", 5, 5)
+    stranger = Rollout(7, 0, 1, ended)  # no such case: the grader's look-up fails
+    (bad, good), (null, full) = grade(environment, cases, [stranger, Rollout(1, 0, 1, ended)])
+    assert bad.completion.error == "grader: KeyError: 7"
+    assert bad.completion.text == "the ocean"
+    assert null.reward is None
+    assert (good.completion, full.metrics["r_hack"]) == (ended, 1.0)
