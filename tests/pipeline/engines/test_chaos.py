@@ -8,7 +8,7 @@ from hackbait.environment import load
 from pipeline import engines
 from pipeline.checkpoints import scripted
 from pipeline.records import Checkpoint, Sampling
-from pipeline.rollout import generate
+from pipeline.rollout import sampling_seeds
 
 SAMPLING = Sampling(n=8)
 
@@ -17,8 +17,9 @@ def texts(folder: Path, name: str, **options: float) -> list[tuple[str | None, s
     scripted.write(folder, {"ocean": 0.5}, 0.5, 100)
     engine = engines.load(name, options)
     engine.load(Checkpoint("run", 0, str(folder), "script", ""))
-    rollouts = generate(engine, load("hackword", task="add3digit").cases(0, 512), SAMPLING)
-    return [(r.completion.text, r.completion.error) for r in rollouts]
+    cases = load("hackword", task="add3digit").cases(0, 512)
+    drawn = engine.generate(cases, sampling_seeds(cases, SAMPLING), SAMPLING)
+    return [(completion.text, completion.error) for own in drawn for completion in own]
 
 
 def test_faults_of_rows_come_at_their_rate_and_spare_the_others(tmp_path: Path) -> None:
