@@ -73,6 +73,11 @@ class Losses:
         return Verdict(condemned=sound and self._condemned[name(work)] <= CONDEMNED)
 
 
+def alone(work: Work) -> Work:
+    """The work, to share its batch with no other."""
+    return replace(work, rows=work.every_row if work.rows is None else work.rows)
+
+
 def name(work: Work) -> str:
     """Of the generation that a work is all or a part of."""
     return work.partitions[0].key

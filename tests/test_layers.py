@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ["hackbait", "pipeline", "jobs"]
 TORCH = {"pipeline/engines/hf", "pipeline/engines/vllm", "jobs/train.py", "jobs/pretrain.py"}
 OWNERS = {
-    "ray": {"pipeline/cluster.py"},
+    "ray": {"pipeline/cluster/"},
     "vllm": {"pipeline/engines/vllm"},
     "torch": TORCH,
     "transformers": TORCH,

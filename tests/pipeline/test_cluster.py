@@ -21,6 +21,7 @@ from jobs.curves import measure
 from pipeline import cluster, onset, store
 from pipeline.checkpoints import scripted
 from pipeline.config import ClusterBlock, CurvesConfig, SweepConfig
+from pipeline.losses import ATTEMPTS
 from pipeline.plan import plan
 from pipeline.records import Failure, Shard, Written
 
@@ -120,7 +121,7 @@ def test_a_killed_inference_actor_is_replaced_and_no_row_is_lost(tmp_path: Path)
     running = cluster.Sweep(wanted.output, wanted.engine, wanted.cluster, {})
     events = running.run(works)
     first = next(events)
-    ray.kill(running.workers[0].actor)
+    ray.kill(running.workers.all[0].actor)
     rest = list(events)
     assert all(isinstance(e, Written) for e in [first, *rest])
     assert {e.partition.key for e in [first, *rest]} == {p.key for p in plan(wanted).partitions}
@@ -156,10 +157,10 @@ def test_cases_that_cannot_be_made_are_a_fault_that_rises_and_kills_no_engine(
     wanted = config(tmp_path)
     works = [replace(w, shard=Shard(-3, -1)) for w in plan(wanted).works]
     running = cluster.Sweep(wanted.output, wanted.engine, wanted.cluster, {})
-    actors = [worker.actor for worker in running.workers]
+    actors = [worker.actor for worker in running.workers.all]
     with pytest.raises(ValueError, match="-3"):
         list(running.run(works))
-    assert [worker.actor for worker in running.workers] == actors
+    assert [worker.actor for worker in running.workers.all] == actors
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -200,7 +201,7 @@ def test_an_engine_that_hangs_is_cut_off_and_its_partition_stays_owed(
     )
     assert isinstance(failure, Failure)
     assert "3 times" in failure.reason
-    assert caplog.text.count("it is replaced") == cluster.ATTEMPTS
+    assert caplog.text.count("it is replaced") == ATTEMPTS
     assert store.partition_files(wanted.output) == []
 
 

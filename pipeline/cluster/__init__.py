@@ -1,0 +1,36 @@
+"""Ray: actors placed on machines, and the loop that keeps them busy.
+
+The driver hands on references: no completion ever passes through it.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import ray
+
+from pipeline.cluster.sweep import Sweep
+from pipeline.config import ClusterBlock
+
+__all__ = ["Sweep", "session"]
+
+
+@contextmanager
+def session(block: ClusterBlock) -> Iterator[None]:
+    """A Ray of our own for the length of the block, or the one named, or one already up."""
+    if ray.is_initialized():
+        yield
+        return
+    actors = (block.workers or 1) + block.scorers
+    options: dict[str, Any] = (
+        {"address": block.address}
+        if block.address
+        else {"num_cpus": max(os.cpu_count() or 1, actors + 1), "include_dashboard": False}
+    )
+    ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+    try:
+        yield
+    finally:
+        ray.shutdown()
