@@ -9,7 +9,7 @@ import pytest
 
 from hackbait import hackword
 from jobs.__main__ import verbs
-from pipeline import store
+from pipeline import schema
 from pipeline.config import SweepConfig
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +67,7 @@ def test_every_column_of_a_row_is_explained() -> None:
     table = README[README.index("## The rows") : README.index("## The environment `hackword`")]
     named = set(re.findall(r"\w+", " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE))))
     environment = hackword.load_environment()
-    columns = {"run", "step", *store.identity_columns(environment), *environment.metrics}
+    columns = {"run", "step", *schema.identity_columns(environment), *environment.metrics}
     assert columns <= named
 
 
