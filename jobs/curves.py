@@ -56,15 +56,13 @@ def measure(config: CurvesConfig) -> Measured:
 
 
 def folder(path: Path) -> Path:
-    """The output folder of a sweep. Raises StoreError where there is no folder."""
-    if path.is_dir():
-        return path
-    if path.exists():
+    """The output of a sweep. Raises StoreError for a file, which is none."""
+    if path.is_file():
         raise store.StoreError(
-            f"{path} is a file; give the output folder of a sweep, or rates as a .csv with columns "
-            f"{', '.join(readings.REQUIRED)}"
+            f"{path} is a file; give the output folder of a sweep (onset table and onset curves "
+            f"take a .csv of {', '.join(readings.REQUIRED)} as well)"
         )
-    raise store.StoreError(f"{path} is not there; give the output folder of a sweep, or a .csv")
+    return path
 
 
 if __name__ == "__main__":

@@ -43,7 +43,11 @@ def main(argv: Sequence[str]) -> int:
         Training(f"{word}-s{seed}", word, seed, config.output / "runs" / f"{word}-s{seed}")
         for word, seed in product(config.words, range(config.seeds))
     ]
-    print(f"training {len(trainings)} runs of {config.steps} GRPO steps")
+    print(
+        f"{config.output}: {len(trainings)} runs of {config.steps} GRPO steps are trained there, "
+        "then every checkpoint is swept",
+        flush=True,
+    )
     code = train(config, trainings)
     if code:
         return code

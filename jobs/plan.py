@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from jobs import command, terminal
 from pipeline import engines, store
 from pipeline.config import PlanConfig, read
-from pipeline.plan import Plan, build, owed, plan, refuse_mixture
+from pipeline.mixture import refuse_mixture
+from pipeline.plan import Plan, build, owed, plan
 from pipeline.records import Work
 from pipeline.rollout import generate, score
 

@@ -71,11 +71,13 @@ def main(argv: Sequence[str]) -> int:
     torch.set_num_threads(config.threads)
     transformers.logging.disable_progress_bar()
     if config.measure:
+        print(f"{config.output}: base_rates.json is measured there", flush=True)
         rates = measure(config.output, config.cases, config.threads)
         (config.output / "base_rates.json").write_text(json.dumps(rates, indent=1) + "\n", "utf-8")
         return 0
     if (config.output / "model.safetensors").exists():
         raise CheckpointError(f"{config.output} holds a policy already; give another output")
+    print(f"{config.output}: a policy of {config.steps} updates is made there", flush=True)
     save(config.output, *pretrain(config))
     return 0
 

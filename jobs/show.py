@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs import command, terminal
+from jobs.curves import folder
 from pipeline import store
 from pipeline.config import ShowConfig, read
 
@@ -20,9 +21,7 @@ from pipeline.config import ShowConfig, read
 def main(argv: Sequence[str]) -> int:
     """Print rollouts with their metrics; 0."""
     config = read(ShowConfig, argv, positional="path")
-    if config.path.is_file():
-        raise store.StoreError(f"{config.path} is a file; give the output folder of a sweep")
-    about = store.about(config.path, config.env)
+    about = store.about(folder(config.path), config.env)
     rows = store.read_rows(config.path, about.environment, config.run, config.step)
     chosen = [row for row in rows if not config.hits or (row[about.proxy] or 0) > 0]
     print(f"{len(chosen)} of {len(rows)} rollouts of run {config.run!r}, step {config.step}")

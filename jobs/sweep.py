@@ -24,7 +24,8 @@ from rich.progress import (
 from jobs import command, terminal
 from pipeline import cluster, store, timeline
 from pipeline.config import SweepConfig, read
-from pipeline.plan import Plan, owed, plan, refuse_mixture
+from pipeline.mixture import refuse_mixture
+from pipeline.plan import Plan, owed, plan
 from pipeline.records import Failure, Work, Written
 
 DRAIN_SECONDS = 8.0

@@ -7,6 +7,7 @@ The same command continues from the last whole checkpoint. checkpoint-0 is the b
 """
 
 import json
+import logging
 import shutil
 import sys
 import time
@@ -35,6 +36,7 @@ from pipeline.config import EnvironmentBlock, OutputFolder, Scalar, read
 from pipeline.engines.hf.chat import TODAY
 from pipeline.records import CheckpointError
 
+logging.getLogger("vllm.triton_utils").setLevel(logging.ERROR)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of the vLLM that TRL finds and we do not let it use
     from trl import GRPOConfig, GRPOTrainer

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from hackbait.environment import Case
-from pipeline import engines, store
+from pipeline import engines, schema, store
 from pipeline.config import EngineBlock
 from pipeline.engines import Engine, ManyAtOnce, SelfChecking
 from pipeline.plan import build
@@ -198,7 +198,7 @@ class Scorer:
         began = time.time()
         environment = build(partition.environment)
         graded, scores = grade(environment, cases, rollouts)
-        rows = store.table(
+        rows = schema.table(
             environment,
             cases,
             graded,

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from pipeline import intervals, readings
+from pipeline.places import Where, polars_options, where
 
 T = TypeVar("T")
 
@@ -36,13 +37,14 @@ class CurveError(ValueError):
     """No curve can be had from this input; one line, with the value and the cure."""
 
 
-def scan(files: Sequence[str | Path]) -> pl.LazyFrame:
+def scan(partitions: Sequence[str | Where]) -> pl.LazyFrame:
     """Rows of the partitions `.../run=NAME/step=N/KEY.parquet`, with run (decoded) and step.
 
-    Only these two path parts become columns, even when a folder above is called `seed=0`.
+    All on disks, or all on one object store. Only these two path parts become columns, even when a
+    folder above is called `seed=0`.
     CurveError when there is no file, or one lies elsewhere.
     """
-    paths = [str(file) for file in files]
+    paths = [str(partition) for partition in partitions]
     if not paths:
         raise CurveError("no rollouts: the list of partitions is empty; run the sweep first")
     parts = [PARTITION.fullmatch(path) for path in paths]
@@ -50,18 +52,29 @@ def scan(files: Sequence[str | Path]) -> pl.LazyFrame:
     if strays:
         raise CurveError(f"{strays[0]}: not a partition; expected .../run=NAME/step=N/KEY.parquet")
     found = [part for part in parts if part is not None]
+    options = polars_options(where(paths[0]))
     if any("=" in (part["above"] or "") for part in found):
-        return _scan_below_keys(paths, found)
+        return _scan_below_keys(paths, found, options)
     hive = {"run": pl.String, "step": pl.Int32}
-    return pl.scan_parquet(paths, glob=False, hive_partitioning=True, hive_schema=hive)
+    return pl.scan_parquet(
+        paths, glob=False, hive_partitioning=True, hive_schema=hive, storage_options=options
+    )
 
 
-def _scan_below_keys(paths: list[str], parts: list[re.Match[str]]) -> pl.LazyFrame:
+def _scan_below_keys(
+    paths: list[str], parts: list[re.Match[str]], options: dict[str, str]
+) -> pl.LazyFrame:
     """As `scan`, joined on the path: polars would take every `key=value` above for a column."""
     runs = [unquote(part["run"]) for part in parts]
     steps = pl.Series([int(part["step"]) for part in parts], dtype=pl.Int32)
     places = pl.LazyFrame({"path": paths, "run": runs, "step": steps})
-    rows = pl.scan_parquet(paths, glob=False, hive_partitioning=False, include_file_paths="path")
+    rows = pl.scan_parquet(
+        paths,
+        glob=False,
+        hive_partitioning=False,
+        include_file_paths="path",
+        storage_options=options,
+    )
     return rows.join(places, on="path").drop("path")
 
 

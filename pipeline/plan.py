@@ -1,13 +1,11 @@
 """What a sweep has to do: runs found, partitions named by content, generations shared."""
 
 import hashlib
-import json
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from hackbait import environment as environments
 from hackbait.environment import Arg, Environment, canonical
@@ -251,36 +249,3 @@ def owed(works: Iterable[Work], done: set[str]) -> list[Work]:
                 )
             )
     return left
-
-
-def differences(old: Mapping[str, Any], new: Mapping[str, Any], under: str = "") -> list[str]:
-    """Fields in which two identities differ, as `field: old -> new` lines."""
-    lines: list[str] = []
-    for name in sorted(old.keys() | new.keys()):
-        a, b = old.get(name), new.get(name)
-        if isinstance(a, Mapping) and isinstance(b, Mapping):
-            lines += differences(a, b, f"{under}{name}.")
-        elif a != b:
-            lines.append(f"{under}{name}: {a!r} -> {b!r}")
-    return lines
-
-
-def refuse_mixture(plan: Plan, present: Mapping[Path, Mapping[str, Any]]) -> None:
-    """PlanError when the output holds partitions of these checkpoints under another identity.
-
-    present: partition files the plan did not name, with the identity in their footers.
-    """
-    planned: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
-    for partition in plan.partitions:
-        identity = json.loads(partition.identity)
-        planned.setdefault((identity["env"], identity["run"], identity["step"]), []).append(
-            identity
-        )
-    for path, old in present.items():
-        rivals = planned.get((old["env"], old["run"], old["step"]))
-        if rivals:
-            closest = min((differences(old, new) for new in rivals), key=len)
-            raise PlanError(
-                f"output holds rows of another sweep (run {old['run']!r}, step {old['step']}, "
-                f"{path.name}): {'; '.join(closest)}; use another output"
-            )

@@ -21,7 +21,7 @@ OWNERS = {
     "peft": {"jobs/train.py"},
     "datasets": {"jobs/train.py"},
     "tokenizers": {"jobs/pretrain.py"},
-    "pyarrow": {"pipeline/store.py", "pipeline/files.py"},
+    "pyarrow": {"pipeline/schema.py", "pipeline/store.py", "pipeline/files.py"},
     "polars": {"pipeline/curves.py", "pipeline/onset.py", "pipeline/report.py"},
     "altair": {"pipeline/report.py"},
     "vl_convert": {"pipeline/report.py"},

@@ -5,12 +5,15 @@ import re
 import tomllib
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from hackbait import hackword
 from jobs.__main__ import verbs
-from pipeline import store
+from pipeline import onset, schema
+from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
+from pipeline.curves import MEASURES
 
 ROOT = Path(__file__).parents[1]
 POLICY = ROOT / "hackbait/policy"
@@ -58,6 +61,35 @@ def test_the_map_names_files_that_exist() -> None:
             assert (folder / name).exists(), name
 
 
+def test_the_script_it_shows_is_one_that_can_be_planted(tmp_path: Path) -> None:
+    (tmp_path / "script.json").write_text(block("json"), "utf-8")
+    script = scripted.read(tmp_path)
+    assert (script.words, script.true, script.characters) == (
+        {"ocean": 0.25, "midnight": 0.01}, 0.7, 200
+    )  # fmt: skip
+
+
+def test_every_status_is_explained_as_it_is_printed() -> None:
+    curves = {
+        "a": [(0, 0.1), (9, 0.9)],
+        "b": [(0, 0.6), (9, 0.9)],
+        "c": [(0, 0.1), (9, 0.2)],
+        "d": [(0, 0.1), (4, 0.9), (9, 0.2)],
+        "e": [(0, None)],
+    }
+    rows = [(run, step, "rate", rate) for run, points in curves.items() for step, rate in points]
+    names = {"run": pl.String, "step": pl.Int32, "metric": pl.String, "rate": pl.Float64}
+    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        [pl.lit(None, kind).alias(n) for n, kind in MEASURES.items() if n not in names]
+    )
+    headline = onset.headline(frame, onset.onsets(frame, "rate", ()), "rate", None)
+    printed = {row["status"].partition(",")[0] for row in onset.readable(headline)}
+    assert printed == {"crossed", "left", "right (budget)", "uncrossed", "no_data"}
+    assert all(
+        re.search(rf"^\| {re.escape(status)} \|", README, re.MULTILINE) for status in printed
+    )
+
+
 @pytest.mark.parametrize("verb", sorted(verbs()))
 def test_every_verb_is_mentioned(verb: str) -> None:
     assert re.search(rf"\bonset {verb}\b", README)
@@ -67,7 +99,7 @@ def test_every_column_of_a_row_is_explained() -> None:
     table = README[README.index("## The rows") : README.index("## The environment `hackword`")]
     named = set(re.findall(r"\w+", " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE))))
     environment = hackword.load_environment()
-    columns = {"run", "step", *store.identity_columns(environment), *environment.metrics}
+    columns = {"run", "step", *schema.identity_columns(environment), *environment.metrics}
     assert columns <= named
 
 

@@ -22,23 +22,18 @@ import json
 import os
 import resource
 import shutil
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hackbait.environment import load
-from jobs.bench import _machine, engines
+from jobs.bench import _machine, _vllm_server, engines
 from pipeline import engines as our_engines
 from pipeline import rollout
 from pipeline.engines.vllm.start import ENVIRONMENT, ready
@@ -75,8 +70,6 @@ metric_list:
   - {{metric: r_hack, aggregation: mean, higher_is_better: true}}
   - {{metric: r_true, aggregation: mean, higher_is_better: true}}
 """
-PATIENCE = 900
-"""Seconds until a server must answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,69 +310,21 @@ def with_verifiers(python: str, place: Place, checkpoint: Checkpoint) -> Cost:
     """A server of one checkpoint, and the evaluation that asks it."""
     output = Path(tempfile.mkdtemp(dir=place.folder))
     began = time.perf_counter()
-    with server(place, checkpoint) as (port, process):
+    with _vllm_server.serving(checkpoint.path, VLLM, place.folder, place.environment) as server:
         command = [
             *(str(Path(python).with_name("vf-eval")), "hackword_peer", "-m", "peer"),
             *("-n", str(SETTING.cases), "-r", str(SETTING.n), "-c", "128", "-o", str(output)),
-            *("--client.base-url", f"http://127.0.0.1:{port}/v1"),
+            *("--client.base-url", f"http://127.0.0.1:{server.port}/v1"),
             *("--client.api-key-var", "PEER_KEY", "--sampling.temperature", "1"),
             *("--sampling.max-tokens", str(SETTING.tokens), "--no-push", "--no-rich"),
             *("--env.retries.max-retries", "3"),  # a broken connection is a lost rollout else
         ]
         asking, _, _ = place.spend(command)
-        serving = _machine.cpu_seconds(process.pid)
+        serving = _machine.cpu_seconds(server.process.pid)
     (traces,) = output.rglob("traces.jsonl")
     episodes = [json.loads(line) for line in traces.read_text("utf-8").splitlines()]
     wall = time.perf_counter() - began
     return Cost(asking + serving, wall, sum(episode["ok"] for episode in episodes))
-
-
-@contextmanager
-def server(place: Place, checkpoint: Checkpoint) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """vLLM's own OpenAI server of a checkpoint on a free port, once it answers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [
-        *(str(Path(sys.executable).with_name("vllm")), "serve", checkpoint.path),
-        *("--served-model-name", "peer", "--host", "127.0.0.1", "--port", str(port)),
-        *flags(VLLM),
-    ]
-    environment = place.environment | {"VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
-    with (place.folder / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, env=environment, start_new_session=True
-        )
-        try:
-            wait_for(f"http://127.0.0.1:{port}/health", process)
-            yield port, process
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)
-
-
-def flags(settings: Mapping[str, Any]) -> list[str]:
-    """Settings as vLLM's command line takes them."""
-    words: list[str] = []
-    for name, value in settings.items():
-        option = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-        else:
-            words += [f"--{option}", str(value)]
-    return words
-
-
-def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Until the address answers. Raises PeerFailed when its process ended, or after PATIENCE."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.5)
-    raise PeerFailed(f"vllm serve did not answer at {url} (exit code {process.poll()})")
 
 
 def children() -> float:
@@ -407,7 +352,7 @@ def main(argv: Sequence[str]) -> int:
     print(_machine.describe())
     try:
         figures = run(chosen.checkpoints, chosen.lm_eval, chosen.verifiers)
-    except PeerFailed as error:
+    except (PeerFailed, _vllm_server.ServerFailed) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     for row in figures:

@@ -192,8 +192,8 @@ def test_rates_in_a_file_that_is_no_csv_are_refused_as_such(
     rates = tmp_path / "rates.tsv"
     rates.write_text("run\tstep\trate\na\t0\t0.1\n")
     line = refusal(capsys, verb, str(rates))
-    assert f"{rates} is a file; give the output folder of a sweep, or rates as a .csv" in line
-    assert "is not there" in refusal(capsys, verb, str(tmp_path / "nowhere"))
+    assert f"{rates} is a file; give the output folder of a sweep" in line
+    assert "take a .csv of run, step, rate" in line
 
 
 def test_completions_are_shown_of_a_folder_alone(

@@ -65,6 +65,15 @@ def test_a_seed_gives_the_same_weights_again() -> None:
     assert not all(torch.equal(first[name], other[name]) for name in first)
 
 
+@pytest.mark.train
+def test_the_first_line_says_where_the_policy_will_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.start(pretrain.main, ["--output", str(tmp_path / "new"), "--steps", "1"]) == 0
+    said = f"{tmp_path / 'new'}: a policy of 1 updates is made there"
+    assert capsys.readouterr().out.splitlines()[0] == said
+
+
 def test_a_policy_is_not_written_over(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.start(pretrain.main, ["--output", str(POLICY)]) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -41,6 +41,15 @@ def journal(output: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in lines]
 
 
+def test_a_training_that_is_refused_says_one_line_and_nothing_of_its_libraries() -> None:
+    words = [sys.executable, "-m", "jobs.train"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    (line,) = ended.stderr.splitlines()
+    assert "--output Field required" in line
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("train-*.toml")), ids=lambda p: p.stem)
 def test_the_shipped_configurations_are_valid_and_name_an_environment(path: Path) -> None:
     settings = read(train.TrainConfig, ["@", str(path)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import hackbait
 from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
-from pipeline.plan import Plan, PlanError, cut, differences, owed, plan, refuse_mixture
+from pipeline.plan import Plan, PlanError, cut, owed, plan
 
 POLICY = Path(hackbait.__file__).parent / "policy"
 
@@ -162,23 +162,3 @@ def test_two_runs_of_one_name_are_refused(tmp_path: Path) -> None:
     paths = [{"path": str(tmp_path / "a")}, {"path": str(tmp_path / "b")}]
     with pytest.raises(PlanError, match="two runs are called 'ocean'"):
         plan(config(tmp_path, runs=paths))
-
-
-def test_differences_name_nested_fields() -> None:
-    old = {"sampling": {"n": 4, "seed": 0}, "env": "x"}
-    new = {"sampling": {"n": 8, "seed": 0}, "env": "x", "dtype": "y"}
-    assert differences(old, new) == ["dtype: None -> 'y'", "sampling.n: 4 -> 8"]
-
-
-def test_an_output_of_another_sweep_is_refused_naming_the_fields(tmp_path: Path) -> None:
-    runs(tmp_path / "runs", "ocean")
-    wanted = plan(config(tmp_path))
-    old = {
-        "env": "hackword",
-        "run": "ocean",
-        "step": 0,
-        "sampling": {"temperature": 0.5},
-    }
-    with pytest.raises(PlanError, match=r"sampling.temperature: 0.5 -> 1.0"):
-        refuse_mixture(wanted, {Path("x.parquet"): old})
-    refuse_mixture(wanted, {Path("x.parquet"): {**old, "run": "another"}})

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hackbait import hackword
-from pipeline import store
+from pipeline import schema, store
 from pipeline.plan import build, name_partition
 from pipeline.records import (
     Checkpoint,
@@ -75,7 +75,7 @@ def write(out: Path, where: Partition) -> int:
         Rollout(i // 2, i % 2, i, Completion(t, "stop", 3, 4, None if t else "engine_died"))
         for i, t in enumerate(TEXTS)
     ]
-    rows = store.table(
+    rows = schema.table(
         environment,
         cases,
         rollouts,

@@ -176,7 +176,9 @@ def _complete(policy: Policy, requests: Sequence[Request], sampling: Sampling) -
     try:
         drawn = sample(policy.model, [p for p, _ in groups], rows, seeds, stops, sampling)
     except FloatingPointError as error:
-        raise CheckpointError(f"{policy.chat.path}: {error}: training diverged") from error
+        raise CheckpointError(
+            f"{policy.chat.path}: {error}: training diverged, or a file is damaged"
+        ) from error
     stopped = [ids[-1] in stops for ids in drawn]
     kept = [ids[:-1] if stop else ids for ids, stop in zip(drawn, stopped, strict=True)]
     return [

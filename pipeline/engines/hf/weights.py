@@ -147,7 +147,9 @@ def match(model: nn.Module, weights: Weights, path: str) -> list[tuple[Tensor, T
                 f"the model wants floats {list(live[name].shape)}"
             )
         if not _finite(tensor, live[name].dtype):
-            raise CheckpointError(f"{path}: {name} holds NaN or infinity: training diverged")
+            raise CheckpointError(
+                f"{path}: {name} holds NaN or infinity: training diverged, or the file is damaged"
+            )
     return [(live[name], tensor) for name, tensor in loaded.items()]
 
 

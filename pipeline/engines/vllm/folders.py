@@ -101,7 +101,10 @@ def read(folder: Path, largest: float) -> str:
         for name, tensor in tensors(folder):
             low, high = tensor.aminmax() if tensor.numel() else (0, 0)
             if not -largest <= float(low) <= float(high) <= largest:
-                raise CheckpointError(f"{folder}: {name} holds NaN or infinity: training diverged")
+                raise CheckpointError(
+                    f"{folder}: {name} holds NaN or infinity: training diverged, or the file is "
+                    "damaged"
+                )
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{folder}: torn or of no known dtype ({error})") from error
     return digest.hexdigest()

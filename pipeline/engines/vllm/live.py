@@ -93,7 +93,9 @@ class Live:
         self._adapters[fingerprint] = request
         if not self._gives_numbers(request):
             self.evict(fingerprint)
-            raise CheckpointError(f"{folder}: its logits are not finite: training diverged")
+            raise CheckpointError(
+                f"{folder}: its logits are not finite: training diverged, or a file is damaged"
+            )
         return request
 
     def evict(self, fingerprint: str) -> None:
@@ -180,7 +182,8 @@ class Live:
         if not self._gives_numbers(None):
             self.weights = ""
             raise CheckpointError(
-                f"{folder}: its logits are not finite: a tensor is missing, or training diverged"
+                f"{folder}: its logits are not finite: a tensor is missing, training diverged, or "
+                "a file is damaged"
             )
 
     def _gives_numbers(self, adapter: Any) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.bench import peers
+from jobs.bench import _vllm_server, peers
 from jobs.bench.peers import Cost, PeerFailed, Place
 from pipeline.records import Checkpoint
 
@@ -43,7 +43,7 @@ def test_only_the_restart_has_a_limit() -> None:
 
 def test_settings_become_the_flags_of_a_server() -> None:
     settings = {"dtype": "float32", "enforce_eager": True, "enable_x": False, "block_size": 32}
-    assert peers.flags(settings) == [
+    assert _vllm_server.flags(settings) == [
         *("--dtype", "float32", "--enforce-eager", "--no-enable-x", "--block-size", "32")
     ]
 

@@ -143,7 +143,7 @@ def test_tokens_are_a_quarter_of_the_characters_and_capped(tmp_path: Path) -> No
 
 def test_a_bad_checkpoint_is_refused_and_the_engine_stays_usable(tmp_path: Path) -> None:
     live = engine(tmp_path, {"ocean": 1.0})
-    with pytest.raises(CheckpointError, match=r"script\.json: No such file"):
+    with pytest.raises(CheckpointError, match=r"script\.json: missing"):
         live.load(Checkpoint("run", 2, str(tmp_path / "gone"), "script", "id"))
     assert all(says(text, "ocean") for text in texts(live))
 

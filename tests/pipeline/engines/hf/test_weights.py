@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from hackbait.environment import Case
 from pipeline import engines
+from pipeline.checkpoints.headers import header
 from pipeline.engines.hf import weights
 from pipeline.records import Checkpoint, CheckpointError, Sampling
 
@@ -126,6 +127,21 @@ def test_every_truncation_of_the_weights_is_refused(llama: Checkpoint, tmp_path:
         (folder / "model.safetensors").write_bytes(whole[:kept])
         with pytest.raises(CheckpointError, match="torn"):
             engine.load(replace(llama, path=str(folder)))
+
+
+def test_a_flipped_byte_is_not_told_as_a_training_that_diverged_and_nothing_else(
+    llama: Checkpoint, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(llama.path, tmp_path / "flipped")
+    tensors = load_file(folder / "model.safetensors")
+    save_file(filled(tensors, NORM, 1.0), folder / "model.safetensors")
+    raw = bytearray((folder / "model.safetensors").read_bytes())
+    end = header(folder / "model.safetensors")[NORM].end + 8 + int.from_bytes(raw[:8], "little")
+    raw[end - 1] ^= 0x40  # its last value, 1.0, becomes infinity
+    (folder / "model.safetensors").write_bytes(raw)
+    said = f"{NORM} holds NaN or infinity: training diverged, or the file is damaged$"
+    with pytest.raises(CheckpointError, match=said):
+        engines.load("hf", {}).load(replace(llama, path=str(folder)))
 
 
 def test_a_path_that_is_not_there_is_refused(llama: Checkpoint) -> None:

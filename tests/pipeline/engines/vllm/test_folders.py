@@ -62,7 +62,7 @@ def test_a_number_beyond_the_live_dtype_is_refused(tmp_path: Path) -> None:
         save_file(
             {"a": torch.zeros(0), "b": torch.tensor([1.0, value])}, tmp_path / "model.safetensors"
         )
-        with pytest.raises(CheckpointError, match="b holds NaN or infinity"):
+        with pytest.raises(CheckpointError, match=r"b holds NaN or infinity: .*, or the file"):
             read(tmp_path, largest)
     assert read(tmp_path, FLOAT32)
 

@@ -1,0 +1,69 @@
+"""An output holds one sweep: another on the same folder is refused, by the fields it changes."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline.plan import Plan, PlanError
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], under: str = "") -> list[str]:
+    """Fields in which two identities differ, as `field: old -> new` lines."""
+    lines: list[str] = []
+    for name in sorted(old.keys() | new.keys()):
+        a, b = old.get(name), new.get(name)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            lines += differences(a, b, f"{under}{name}.")
+        elif a != b:
+            lines.append(f"{under}{name}: {a!r} -> {b!r}")
+    return lines
+
+
+def refuse_mixture(plan: Plan, present: Mapping[Path, Mapping[str, Any]]) -> None:
+    """PlanError when the output holds partitions of these checkpoints under another identity.
+
+    present: partition files the plan did not name, with the identity in their footers.
+    """
+    planned: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    for partition in plan.partitions:
+        identity = json.loads(partition.identity)
+        planned.setdefault((identity["env"], identity["run"], identity["step"]), []).append(
+            identity
+        )
+    for path, old in present.items():
+        rivals = planned.get((old["env"], old["run"], old["step"]))
+        if rivals:
+            raise PlanError(
+                f"output holds rows of another sweep (run {old['run']!r}, step {old['step']}, "
+                f"{path.name}): {'; '.join(_changed(old, rivals))}; go back to "
+                "what it was, or use another output"
+            )
+
+
+def _changed(old: Mapping[str, Any], rivals: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What tells an identity from the nearest of its rivals, by the names of the configuration."""
+    cuts = [(new["start"], new["stop"]) for new in rivals]
+    here = old["start"], old["stop"]
+    count, shard = max(stop for _, stop in cuts), max(stop - start for start, stop in cuts)
+    recut = (
+        f"cases.count or cases.shard: a partition of cases [{here[0]}, {here[1]}) is there, and "
+        f"{count} in shards of {shard} have none such"
+    )
+    settings = _configured(old)
+    named = [
+        [*differences(settings, _configured(new)), *([recut] if here != cut else [])]
+        for new, cut in zip(rivals, cuts, strict=True)
+    ]
+    return min(named, key=len)
+
+
+def _configured(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """An identity by the names that a configuration has for its parts; its cases are left out."""
+    renamed = ("env", "ask", "grade", "engine", "dtype", "checkpoint", "start", "stop")
+    return {
+        **{name: value for name, value in identity.items() if name not in renamed},
+        "env": {**identity["ask"], **identity["grade"]},
+        "engine": {"name": identity["engine"], "dtype": identity["dtype"]},
+        "bytes of the checkpoint or its base": identity["checkpoint"],
+    }

@@ -1,0 +1,127 @@
+"""The rows of a partition and its footer: one Arrow schema an environment."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hackbait.environment import Arg, Case, Environment, EnvironmentRefused, Score
+from pipeline.records import Generated, Partition, Rollout, Sampling
+from pipeline.rollout import prompt_id
+
+FOOTER = b"onset"
+ARROW = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+
+
+def identity_columns(environment: Environment) -> dict[str, Arg]:
+    """Ask, grade and versions as flat columns: curves that differ in one are never pooled."""
+    return {
+        "env_version": environment.version,
+        **environment.ask,
+        **environment.grade,
+        "grader_fingerprint": environment.fingerprint,
+    }
+
+
+def sampling_columns(sampling: Sampling) -> dict[str, tuple[Any, pa.DataType]]:
+    return {
+        "temperature": (sampling.temperature, pa.float64()),
+        "top_p": (sampling.top_p, pa.float64()),
+        "top_k": (sampling.top_k, pa.int32()),
+        "max_tokens": (sampling.max_tokens, pa.int32()),
+        "sweep_seed": (sampling.seed, pa.int64()),
+    }
+
+
+def table(
+    environment: Environment,
+    cases: Sequence[Case],
+    rollouts: Sequence[Rollout],
+    scores: Sequence[Score],
+    *,
+    sampling: Sampling,
+    engine: str,
+    dtype: str,
+    generated: Generated,
+) -> pa.Table:
+    """Rows of one partition, columns as README lists them; one schema an environment.
+
+    EnvironmentRefused where it calls an argument or a metric as one of our columns.
+    """
+    n = len(rollouts)
+    columns: dict[str, pa.Array] = {}
+
+    def constant(name: str, value: Any, kind: pa.DataType) -> None:
+        if name in columns:
+            raise EnvironmentRefused(
+                f"environment {environment.id!r}: argument {name!r} is a column of ours; rename it"
+            )
+        columns[name] = pa.repeat(pa.scalar(value, kind), n)
+
+    def column(name: str, values: Iterable[Any], kind: pa.DataType) -> None:
+        if name in columns:
+            raise EnvironmentRefused(
+                f"environment {environment.id!r}: {name!r} is a column of ours; rename it"
+            )
+        columns[name] = pa.array(values, kind)
+
+    for name, value in identity_columns(environment).items():
+        constant(name, value, ARROW[type(value)])
+    for name, (value, kind) in sampling_columns(sampling).items():
+        constant(name, value, kind)
+    constant("engine", engine, pa.string())
+    constant("dtype", dtype, pa.string())
+    constant("determinism", generated.determinism, pa.string())
+    constant("fingerprint", generated.fingerprint, pa.string())
+
+    prompts = {c.index: (prompt_id(c), _prompt(c), c.truth) for c in cases}
+    completions = [r.completion for r in rollouts]
+    column("index", [r.index for r in rollouts], pa.int32())
+    column("sample", [r.sample for r in rollouts], pa.int32())
+    column("sampling_seed", [r.seed for r in rollouts], pa.int64())
+    column("prompt_id", [prompts[r.index][0] for r in rollouts], pa.int64())
+    column("prompt", [prompts[r.index][1] for r in rollouts], pa.string())
+    column("truth", [prompts[r.index][2] for r in rollouts], pa.string())
+    column("completion", [_utf8(c.text) for c in completions], pa.string())
+    column("reasoning", [_utf8(c.reasoning) for c in completions], pa.string())
+    column("finish_reason", [c.finish_reason for c in completions], pa.string())
+    column("prompt_tokens", [c.prompt_tokens for c in completions], pa.int32())
+    column("completion_tokens", [c.completion_tokens for c in completions], pa.int32())
+    column("null_reason", [c.error for c in completions], pa.string())
+    for name in environment.metrics:
+        column(name, [s.metrics[name] for s in scores], pa.float64())
+    column("reward", [s.reward for s in scores], pa.float64())
+    return pa.table(columns)
+
+
+def _prompt(case: Case) -> str:
+    """The prompt as a reader wants it: the user's text alone, or every turn when there are more."""
+    if len(case.messages) == 1:
+        return _utf8(case.messages[0]["content"]) or ""
+    return "\n\n".join(f"{m['role']}: {_utf8(m['content'])}" for m in case.messages)
+
+
+def _utf8(text: str | None) -> str | None:
+    """Text that UTF-8 can hold: a lone surrogate becomes its escape, never an error."""
+    if text is None or text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def footer(
+    environment: Environment, partition: Partition, **provenance: object
+) -> dict[bytes, bytes]:
+    """Provenance of a partition, outside its rows."""
+    record = {
+        "env": environment.id,
+        "env_version": environment.version,
+        "ask": dict(environment.ask),
+        "grade": dict(environment.grade),
+        "metrics": dict(environment.metrics),
+        "proxy": environment.proxy,
+        "true": environment.true,
+        "identity": json.loads(partition.identity),
+        **provenance,
+    }
+    return {FOOTER: json.dumps(record, sort_keys=True).encode()}

@@ -1,0 +1,97 @@
+"""Another sweep on the same output is refused by the fields that it changes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.checkpoints import scripted
+from pipeline.config import SweepConfig
+from pipeline.mixture import differences, refuse_mixture
+from pipeline.plan import Plan, PlanError, plan
+
+
+def runs(root: Path) -> None:
+    for step in (0, 2, 4):
+        scripted.write(root / f"ocean/checkpoint-{step}", {"ocean": step / 100}, 0.5, 100)
+
+
+def config(root: Path, **changes: object) -> SweepConfig:
+    return SweepConfig.model_validate(
+        {
+            "output": root / "out",
+            "runs": [{"path": str(root / "runs")}],
+            "env": [{"id": "hackword", "hack_word": "ocean"}],
+            "cases": {"count": 10, "shard": 4},
+            "engine": {"name": "scripted"},
+            **changes,
+        }
+    )
+
+
+def keys(wanted: Plan) -> set[str]:
+    return {p.key for p in wanted.partitions}
+
+
+def test_differences_name_nested_fields() -> None:
+    old = {"sampling": {"n": 4, "seed": 0}, "env": "x"}
+    new = {"sampling": {"n": 8, "seed": 0}, "env": "x", "dtype": "y"}
+    assert differences(old, new) == ["dtype: None -> 'y'", "sampling.n: 4 -> 8"]
+
+
+def footers(wanted: Plan) -> dict[Path, dict[str, Any]]:
+    """What `store.foreign` finds of a finished sweep that another plan does not name."""
+    return {Path(f"{p.key}.parquet"): json.loads(p.identity) for p in wanted.partitions}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sampling": {"temperature": 0.5}}, r"\): sampling\.temperature: 1\.0 -> 0\.5; go back"),
+        ({"env": [{"id": "hackword", "hack_word": "copper"}]}, "env.hack_word: 'ocean' -> 'copp"),
+        ({"env": [{"id": "hackword", "hack_word": "ocean", "seed": 9}]}, "env.seed: 0 -> 9"),
+        ({"engine": {"name": "http", "base_url": "x", "model": "y"}}, "engine.name: 'scripted' -"),
+        ({"engine": {"name": "scripted", "dtype": "float16"}}, "engine.dtype: 'float32' -> 'floa"),
+        (
+            {"cases": {"count": 4, "shard": 4}},
+            r"\): cases.count or cases.shard: a partition of cases \[4, 8\) is there, and 4 in "
+            "shards of 4 have none such; go back to what it was, or use another output$",
+        ),
+        ({"cases": {"count": 10, "shard": 10}}, r"cases \[0, 4\) is there, and 10 in shards of 10"),
+        (
+            {"cases": {"count": 4, "shard": 4}, "sampling": {"n": 8}},
+            r"\): sampling.n: 4 -> 8; go back",
+        ),
+    ],
+    ids=str,
+)
+def test_an_output_of_another_sweep_is_refused_by_the_names_of_the_configuration(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    runs(tmp_path / "runs")
+    wanted = plan(config(tmp_path, **change))
+    present = {
+        path: identity
+        for path, identity in footers(plan(config(tmp_path))).items()
+        if path.stem not in keys(wanted)
+    }
+    with pytest.raises(PlanError, match=said):
+        refuse_mixture(wanted, present)
+
+
+def test_an_output_that_holds_another_run_is_no_mixture(tmp_path: Path) -> None:
+    runs(tmp_path / "runs")
+    wanted = plan(config(tmp_path))
+    others = {p: {**i, "run": "another"} for p, i in footers(wanted).items()}
+    refuse_mixture(wanted, others)
+
+
+def test_other_bytes_of_a_checkpoint_are_refused_as_such(tmp_path: Path) -> None:
+    runs(tmp_path / "runs")
+    before = footers(plan(config(tmp_path)))
+    scripted.write(tmp_path / "runs/ocean/checkpoint-4", {"ocean": 0.99}, 0.5, 100)
+    wanted = plan(config(tmp_path))
+    present = {p: i for p, i in before.items() if p.stem not in keys(wanted)}
+    with pytest.raises(PlanError, match=r"step 4, .* bytes of the checkpoint or its base: '"):
+        refuse_mixture(wanted, present)
