@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -23,6 +22,7 @@ from pipeline.actors import Inference, Scorer, make_cases, quarantined
 from pipeline.config import ClusterBlock, EngineBlock
 from pipeline.losses import ATTEMPTS, Losses, Verdict, name
 from pipeline.placement import count_workers, gpu_share, share_gpu
+from pipeline.places import Where
 from pipeline.plan import build
 from pipeline.records import (
     Checkpoint,
@@ -125,7 +125,7 @@ class Sweep:
     """Runs works to the end, yielding what was written and what failed, as it comes."""
 
     def __init__(
-        self, out: Path, engine: EngineBlock, cluster: ClusterBlock, provenance: Mapping[str, Any]
+        self, out: Where, engine: EngineBlock, cluster: ClusterBlock, provenance: Mapping[str, Any]
     ) -> None:
         self.engine = share_gpu(engine, cluster)
         self.cluster = cluster
@@ -336,7 +336,7 @@ class Sweep:
         own = ray.remote(
             num_cpus=1, num_gpus=self.gpus, runtime_env={"env_vars": WORKER_ENVIRONMENT}
         )
-        worker.actor, worker.current = own(Inference).remote(self.engine), None
+        worker.actor, worker.current = own(Inference).remote(self.engine, self.cluster), None
         worker.running, worker.up = 0, False
         self.starting[worker.actor.ready.remote()] = worker
         return worker
