@@ -9,11 +9,13 @@ from hackbait.environment import EnvironmentRefused
 from pipeline.checkpoints import LayoutError
 from pipeline.curves import CurveError
 from pipeline.engines import EngineError
+from pipeline.places import AddressRefused
 from pipeline.plan import PlanError
 from pipeline.records import CheckpointError
 from pipeline.store import StoreError
 
 REFUSALS = (
+    AddressRefused,
     CheckpointError,
     ConfigFileError,
     CurveError,

@@ -14,6 +14,7 @@ from typing import Any
 from jobs import command, terminal
 from pipeline import curves, readings, store
 from pipeline.config import CurvesConfig, read
+from pipeline.places import Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +44,22 @@ def main(argv: Sequence[str]) -> int:
 
 def measure(config: CurvesConfig) -> Measured:
     """The curves of an output folder or a CSV, of one metric when asked, pooled when asked."""
-    if config.path.suffix.lower() == ".csv" and not config.path.is_dir():
-        return Measured(curves.from_csv(config.path), (), "rate", None)
-    about = store.about(folder(config.path), config.env)
+    path = config.path
+    if isinstance(path, Path) and path.suffix.lower() == ".csv" and not path.is_dir():
+        return Measured(curves.from_csv(path), (), "rate", None)
+    about = store.about(folder(path), config.env)
     if config.metric and config.metric not in about.metrics:
         raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
     metrics = {n: k for n, k in about.metrics.items() if config.metric in (None, n)}
-    rows = curves.scan(store.partition_files(config.path, about.environment))
+    rows = curves.scan(store.partition_files(path, about.environment))
     identity = about.identity
     frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
     return Measured(frame, identity, about.proxy, about.true)
 
 
-def folder(path: Path) -> Path:
+def folder(path: Where) -> Where:
     """The output of a sweep. Raises StoreError for a file, which is none."""
-    if path.is_file():
+    if isinstance(path, Path) and path.is_file():
         raise store.StoreError(
             f"{path} is a file; give the output folder of a sweep (onset table and onset curves "
             f"take a .csv of {', '.join(readings.REQUIRED)} as well)"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from jobs import command, terminal
 from pipeline import engines, store
+from pipeline.cache import Near
 from pipeline.config import PlanConfig, read
 from pipeline.mixture import refuse_mixture
 from pipeline.plan import Plan, build, owed, plan
@@ -62,10 +63,11 @@ def _probe(config: PlanConfig, works: Sequence[Work]) -> dict[str, float]:
     engine = engines.load(config.engine.name, config.engine.options)
     environment = build(work.environment)
     cases = environment.cases(work.shard.start, work.shard.stop)
-    engine.load(work.checkpoint)
+    checkpoint = Near(config.cluster.cache, config.cluster.cache_size).bring(work.checkpoint)
+    engine.load(checkpoint)
     generate(engine, cases[:1], work.sampling)
     began = time.perf_counter()
-    engine.load(work.checkpoint)
+    engine.load(checkpoint)
     rollouts = generate(engine, cases, work.sampling)
     score(environment, cases, rollouts)
     seconds = (time.perf_counter() - began) / max(1, len(rollouts))

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 from hackbait.environment import Case
 from pipeline import engines, schema, store
-from pipeline.config import EngineBlock
+from pipeline.cache import Near
+from pipeline.config import ClusterBlock, EngineBlock
 from pipeline.engines import Engine, ManyAtOnce, SelfChecking
+from pipeline.places import Where
 from pipeline.plan import build
 from pipeline.records import (
     QUARANTINED,
@@ -36,6 +37,7 @@ from pipeline.rollout import generate, generate_many, grade, sampling_seeds
 from pipeline.schedule import Weights
 
 LOG = logging.getLogger(__name__)
+ONE_MACHINE = ClusterBlock()
 
 
 def make_cases(spec: EnvironmentSpec, shard: Shard) -> list[Case]:
@@ -65,8 +67,9 @@ def _together(records: Sequence[Generated]) -> Generated:
 class Inference:
     """One live engine in one process; many checkpoints through it."""
 
-    def __init__(self, block: EngineBlock) -> None:
+    def __init__(self, block: EngineBlock, cluster: ClusterBlock = ONE_MACHINE) -> None:
         self.block = block
+        self.near = Near(cluster.cache, cluster.cache_size)
         self._engine: Engine | None = None
         self.loaded: Weights | None = None
         self.fingerprint = ""
@@ -94,6 +97,7 @@ class Inference:
         the checkpoint to read while this one generates.
         """
         began = time.time()
+        self.near.keep(work.checkpoint for work in works)
         loads = [self._load(work.checkpoint) for work in works]
         loaded = time.time()
         self._read_ahead(ahead)
@@ -117,8 +121,9 @@ class Inference:
             self.loaded = None
             self._reading = self._await_read(wanted)
             try:
-                self.fingerprint = self.engine.load(checkpoint)
-                self._check(checkpoint)
+                local = self.near.bring(checkpoint)
+                self.fingerprint = self.engine.load(local)
+                self._check(local)
             except CheckpointError as error:
                 return error
             self.loaded = wanted
@@ -133,7 +138,7 @@ class Inference:
     def _read(self, checkpoint: Checkpoint) -> Span:
         began = time.time()
         with suppress(CheckpointError, OSError):
-            self.engine.prefetch(checkpoint)
+            self.engine.prefetch(self.near.bring(checkpoint, patience=0))
         return Span(began, time.time())
 
     def _await_read(self, wanted: Weights) -> Span | None:
@@ -156,7 +161,7 @@ class Inference:
         if not asked:
             return []
         self.loaded = None
-        pairs = [(work.checkpoint, cases) for work, cases in asked]
+        pairs = [(self.near.bring(work.checkpoint), cases) for work, cases in asked]
         return generate_many(cast(ManyAtOnce, self.engine), pairs, asked[0][0].sampling)
 
     def _record(
@@ -176,7 +181,7 @@ class Inference:
 class Scorer:
     """Grades rollouts and writes their partitions."""
 
-    def __init__(self, out: Path, engine: EngineBlock, provenance: Mapping[str, Any]) -> None:
+    def __init__(self, out: Where, engine: EngineBlock, provenance: Mapping[str, Any]) -> None:
         self.out, self.engine, self.provenance = out, engine, provenance
 
     def write(

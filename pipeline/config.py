@@ -7,9 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    model_validator,
+)
 from pydantic_config import BaseConfig, ConfigFileError, cli
 
+from pipeline.places import Where, where
 from pipeline.records import Sampling
 
 Scalar = str | int | float | bool
@@ -57,6 +65,21 @@ def _ends_with(suffix: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _address(text: str) -> str:
+    """The text as it is, once it is known to hold no credentials."""
+    where(text)
+    return text
+
+
+def _can_be_written(place: Where) -> Where:
+    return _no_file(place) if isinstance(place, Path) else place
+
+
+Place = Annotated[Where, PlainValidator(where), PlainSerializer(str, return_type=str)]
+"""A local path, or one on an object store."""
+Address = Annotated[str, AfterValidator(_address)]
+"""The same as it was written; a hub name is one too."""
+Output = Annotated[Place, AfterValidator(_can_be_written)]
 OutputFolder = Annotated[Path, AfterValidator(_no_file)]
 ParquetFile = Annotated[Path, _ends_with(".parquet")]
 PngFile = Annotated[Path, _ends_with(".png")]
@@ -65,11 +88,11 @@ PngFile = Annotated[Path, _ends_with(".png")]
 class RunBlock(BaseConfig):
     """One training run, or a folder of them."""
 
-    path: str
-    """Run folder, folder of runs, or one checkpoint."""
+    path: Address
+    """Run folder, folder of runs, or one checkpoint; local, s3:// or gs://."""
     name: str | None = None
     """Name in the rows; default: the folder's name or what its run.toml says."""
-    base: str | None = None
+    base: Address | None = None
     """Base model, where checkpoints do not say it or say it wrongly."""
     steps: str = "all"
     """`start:stop:stride` (stop included), `0,5,10`, `last` or `all`."""
@@ -174,6 +197,10 @@ class ClusterBlock(BaseConfig):
     """Score-and-write actors."""
     engines_per_gpu: Annotated[int, Field(ge=1)] = 1
     """Engines that share a GPU; small models are bound by the host, so 2 or 3 pay."""
+    cache: Path | None = None
+    """Where each node keeps checkpoints of object stores; default: under ~/.cache."""
+    cache_size: Annotated[int, Field(ge=1)] = 100_000_000_000
+    """Bytes that they may take there; those used least recently make room."""
     patience: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1800.0
     """Seconds an engine may take for one partition before it counts as hung and is replaced."""
 
@@ -181,8 +208,8 @@ class ClusterBlock(BaseConfig):
 class SweepConfig(BaseConfig):
     """Checkpoints x environments to Parquet partitions."""
 
-    output: OutputFolder
-    """Folder of the sweep; running again completes it."""
+    output: Output
+    """Folder of the sweep, local, s3:// or gs://; running again completes it."""
     runs: list[RunBlock] = Field(min_length=1)
     """Training runs."""
     env: list[EnvironmentBlock] = Field(min_length=1)
@@ -228,8 +255,8 @@ class PlanConfig(SweepConfig, Printed):
 class DiscoverConfig(Printed):
     """Checkpoints under a path, and why some are none."""
 
-    path: Path
-    """Run folder, folder of runs, or one checkpoint."""
+    path: Place
+    """Run folder, folder of runs, or one checkpoint; local, s3:// or gs://."""
     layout: str = "auto"
     """A file of pipeline/checkpoints; default: the one that recognises the folder."""
 
@@ -237,7 +264,7 @@ class DiscoverConfig(Printed):
 class CurvesConfig(Printed):
     """Rates per checkpoint, from a sweep's output or a CSV of (run, step, rate)."""
 
-    path: Path
+    path: Place
     """Output folder of a sweep, or a .csv that another tool wrote."""
     metric: str | None = None
     """One metric; default all of the environment."""
@@ -261,7 +288,7 @@ class TableConfig(CurvesConfig):
 class ShowConfig(BaseConfig):
     """Completions of one checkpoint, the hack word marked."""
 
-    path: Path
+    path: Place
     """Output folder of a sweep."""
     run: str
     step: int

@@ -32,6 +32,8 @@ PASSING = re.compile(
     r"|INTERNAL_FAILURE|SERVICE_UNAVAILABLE|UNAVAILABLE|DEADLINE_EXCEEDED"
 )
 """What the libraries call an error of a store that may be gone when one asks again."""
+NAME_BYTES = 255
+"""Of the longest name that a disk takes."""
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID")
 REQUEST_SECONDS = 30.0
 """A store that sends nothing for so long is asked again."""
@@ -59,7 +61,9 @@ def below(folder: Remote) -> list[Object]:
 
 
 def _is_plain(path: str) -> bool:
-    return not {"", ".", ".."} & set(path.split("/")) and "\0" not in path
+    parts = path.split("/")
+    short = all(len(os.fsencode(part)) <= NAME_BYTES for part in parts)
+    return short and "\0" not in path and not {"", ".", ".."} & set(parts)
 
 
 def look(places: Sequence[Remote]) -> list[Object]:
@@ -90,6 +94,14 @@ def reading(place: Where, use: Callable[[Any], T]) -> T:
             return use(file)
 
     return retried(place, opened)
+
+
+def read_part(file: Any, offset: int, length: int) -> bytes:
+    """That many bytes of a file that `reading` opened; a shorter answer is an error that passes."""
+    content = bytes(file.read_at(length, offset))
+    if len(content) != length:
+        raise ConnectionError(f"{len(content)} bytes came where {length} were asked for")
+    return content
 
 
 def read_bytes(place: Where) -> bytes:

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from pipeline.places import Where
 from pipeline.plan import Plan, PlanError
 
 
@@ -20,7 +20,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], under: str = "")
     return lines
 
 
-def refuse_mixture(plan: Plan, present: Mapping[Path, Mapping[str, Any]]) -> None:
+def refuse_mixture(plan: Plan, present: Mapping[Where, Mapping[str, Any]]) -> None:
     """PlanError when the output holds partitions of these checkpoints under another identity.
 
     present: partition files the plan did not name, with the identity in their footers.

@@ -10,6 +10,13 @@ SCHEMES = ("s3", "gs")
 BUCKET = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,221}")
 
 
+class AddressRefused(Exception):
+    """An address that is not read, and not repeated: it may hold a key.
+
+    No ValueError, whose input pydantic would print.
+    """
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Remote:
     """A folder or an object on an object store; it need not exist."""
@@ -44,8 +51,7 @@ Where = Path | Remote
 def where(text: str | Path | Remote) -> Where:
     """The place that a person wrote: a path, file://, s3://bucket/folder or gs://bucket/folder.
 
-    ValueError for another scheme, or an address that holds credentials or options; it repeats
-    nothing of such an address.
+    AddressRefused for another scheme, or an address that holds credentials or options.
     """
     if not isinstance(text, str) or "://" not in text:
         return text if isinstance(text, Remote) else Path(text)
@@ -53,21 +59,24 @@ def where(text: str | Path | Remote) -> Where:
     if scheme.lower() == "file":
         return Path(unquote(urlsplit(text).path))
     if scheme.lower() not in SCHEMES:
-        raise ValueError("no such file system; write a path, s3://bucket/folder or gs://...")
+        raise AddressRefused(
+            "an address of no file system that is read; write a path, s3://bucket/folder or gs://..."
+        )
     if "?" in rest or "#" in rest or "@" in rest.partition("/")[0]:
-        raise ValueError(
-            "credentials and options have no place in an address; set AWS_ACCESS_KEY_ID, "
-            "AWS_ENDPOINT_URL ... in the environment and write s3://bucket/folder"
+        raise AddressRefused(
+            "an address holds credentials or options, which have no place there; set "
+            "AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL ... in the environment, write s3://bucket/folder"
         )
     parts = rest.rstrip("/").split("/")
     if not BUCKET.fullmatch(parts[0]) or {"", ".", ".."} & set(parts) or "\0" in rest:
-        raise ValueError("not an address of a bucket and folder; write s3://bucket/folder")
+        raise AddressRefused("an address names no bucket and folder; write s3://bucket/folder")
     return Remote(scheme.lower(), "/".join(parts))
 
 
 def is_address(text: str | None) -> bool:
     """Whether a text names a place on an object store."""
-    return bool(text) and str(text).partition("://")[0].lower() in SCHEMES and "://" in str(text)
+    scheme, mark, _ = (text or "").partition("://")
+    return bool(mark) and scheme.lower() in SCHEMES
 
 
 def endpoint() -> str | None:

@@ -21,6 +21,7 @@ from pipeline.records import (
     Shard,
     Work,
 )
+from pipeline.skeleton import Skeletons
 
 
 class PlanError(ValueError):
@@ -66,7 +67,7 @@ def build(spec: EnvironmentSpec) -> Environment:
 def plan(config: SweepConfig) -> Plan:
     """Find the runs on disk and lay out the work. Raises PlanError before anything starts."""
     engines.check_options(config.engine.name, config.engine.options)
-    runs, skipped = find_runs(config.runs)
+    runs, skipped = find_runs(config.runs, config.cluster.cache)
     sampling = config.sampling.record()
     shards = cut(config.cases.count, config.cases.shard)
     engine = {"name": config.engine.name, "dtype": config.engine.dtype}
@@ -85,13 +86,24 @@ def cut(count: int, size: int) -> list[Shard]:
     return [Shard(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def find_runs(blocks: Sequence[RunBlock]) -> tuple[list[Run], list[Found]]:
-    """Runs with a usable checkpoint, and the checkpoints that are none. PlanError without any."""
+def find_runs(
+    blocks: Sequence[RunBlock], cache: Path | None = None
+) -> tuple[list[Run], list[Found]]:
+    """Runs with a usable checkpoint, and the checkpoints that are none. PlanError without any.
+
+    cache: where skeletons of runs on object stores are kept; default as for checkpoints.
+    """
+    skeletons = Skeletons(cache)
+    with skeletons.told():
+        return _find_runs(blocks, skeletons)
+
+
+def _find_runs(blocks: Sequence[RunBlock], skeletons: Skeletons) -> tuple[list[Run], list[Found]]:
     runs: dict[str, Run] = {}
     skipped: list[Found] = []
     for block in blocks:
-        found = checkpoints.discover(block.path)
-        found = [_with_template(f, block.base or f.base) for f in found]
+        found = skeletons.discover(block.path)
+        found = [_with_template(f, skeletons.base(block.base or f.base)) for f in found]
         bad = [f for f in found if f.status != "ok"]
         good = [f for f in found if f.status == "ok"]
         skipped += bad
@@ -103,7 +115,7 @@ def find_runs(blocks: Sequence[RunBlock]) -> tuple[list[Run], list[Found]]:
                 f"runs: path {block.path!r} holds {len(names)} runs, name {block.name!r} fits one; "
                 "drop the name or point at one run"
             )
-        for run in (_run(block, [f for f in good if f.run == name]) for name in names):
+        for run in (_run(block, [f for f in good if f.run == n], skeletons) for n in names):
             if run.name in runs:
                 raise PlanError(
                     f"runs: two runs are called {run.name!r} ({block.path}); give one a `name`"
@@ -129,7 +141,7 @@ def _why(bad: Sequence[Found]) -> str:
     return f"step {bad[0].step} of {bad[0].run!r}: {bad[0].why}"
 
 
-def _run(block: RunBlock, good: Sequence[Found]) -> Run:
+def _run(block: RunBlock, good: Sequence[Found], skeletons: Skeletons) -> Run:
     """The run of one block that `good`, its whole checkpoints, make."""
     name = block.name or good[0].run
     wanted = set(checkpoints.select(block.steps, [f.step for f in good]))
@@ -137,11 +149,11 @@ def _run(block: RunBlock, good: Sequence[Found]) -> Run:
         Checkpoint(
             run=name,
             step=f.step,
-            path=str(f.path),
+            path=skeletons.back(str(f.path)),
             kind=f.kind,
-            cheap_id=cheap_id(f.path, block.base or f.base),
+            cheap_id=cheap_id(f.path, skeletons.base(block.base or f.base)),
             base=block.base or f.base,
-            architecture=architecture(f.path, block.base or f.base),
+            architecture=architecture(f.path, skeletons.base(block.base or f.base)),
         )
         for f in sorted(good, key=lambda f: f.step)
         if f.step in wanted

@@ -124,7 +124,7 @@ def done(out: Where, partitions: Iterable[Partition]) -> set[str]:
     return found
 
 
-def foreign(out: Where, partitions: Iterable[Partition]) -> dict[Any, dict[str, Any]]:
+def foreign(out: Where, partitions: Iterable[Partition]) -> dict[Where, dict[str, Any]]:
     """Files beside planned partitions that the plan does not name, each with its identity."""
     planned = {partition_path(out, p) for p in partitions}
     folders = {path.parent for path in planned}

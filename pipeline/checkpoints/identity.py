@@ -157,10 +157,16 @@ def _vocabulary(path: Path) -> bytes:
     """A tokenizer.json without the truncation and padding that it was last used with."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        start = file.read(STATE_BYTES).find(b'"added_tokens"')
-        if size > PARSED_BYTES and start >= 0:
+        start = after_state(file.read(STATE_BYTES), size)
+        if start is not None:
             return _blocks(file, start, size)
     return _text(_without(read_json(path), {"truncation", "padding"}))
+
+
+def after_state(head: bytes, size: int) -> int | None:
+    """Where a large tokenizer.json goes on after its state; None when all of it is to be parsed."""
+    start = head.find(b'"added_tokens"')
+    return start if size > PARSED_BYTES and start >= 0 else None
 
 
 def _sample(path: Path) -> bytes:
@@ -174,16 +180,21 @@ def _sample(path: Path) -> bytes:
 
 
 def _blocks(file: BinaryIO, start: int, size: int) -> bytes:
-    """How many bytes lie in [start, size), and 64 blocks evenly spaced over them."""
+    """How many bytes lie in [start, size), and those that stand for them."""
+    read = [os.pread(file.fileno(), length, offset) for offset, length in sampled(start, size)]
+    return b"".join([str(size - start).encode(), b" ", *read])
+
+
+def sampled(start: int, size: int) -> list[tuple[int, int]]:
+    """Offset and length of 64 blocks evenly spaced over [start, size); of all when there is less.
+
+    These bytes stand for the others.
+    """
     span = size - start
     if span <= BLOCKS * BLOCK_BYTES:
-        offsets, length = [start], span
-    else:
-        last = span - BLOCK_BYTES
-        offsets = [start + last * i // (BLOCKS - 1) for i in range(BLOCKS)]
-        length = BLOCK_BYTES
-    read = [os.pread(file.fileno(), length, offset) for offset in offsets]
-    return b"".join([str(span).encode(), b" ", *read])
+        return [(start, span)]
+    last = span - BLOCK_BYTES
+    return [(start + last * i // (BLOCKS - 1), BLOCK_BYTES) for i in range(BLOCKS)]
 
 
 def _optional(path: Path) -> dict[str, Any]:

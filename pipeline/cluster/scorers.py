@@ -5,13 +5,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ray
 
 from pipeline.actors import Scorer
 from pipeline.config import ClusterBlock, EngineBlock
+from pipeline.places import Where
 from pipeline.records import Generated, Work
 
 LOG = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 QUEUED = 4
 """Generations a score actor holds; beyond that, inference waits (backpressure)."""
 
-About = tuple[Path, EngineBlock, Mapping[str, Any]]
+About = tuple[Where, EngineBlock, Mapping[str, Any]]
 """What a score actor is made with: output, engine, provenance."""
 
 

@@ -4,7 +4,6 @@ import logging
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -17,6 +16,7 @@ from pipeline.cluster.workers import Call, Workers, reason
 from pipeline.config import ClusterBlock, EngineBlock
 from pipeline.losses import ATTEMPTS, Losses, Verdict, alone
 from pipeline.parts import Generations
+from pipeline.places import Where
 from pipeline.plan import build
 from pipeline.records import CheckpointError, Failure, Generated, Shard, Work, Written
 from pipeline.schedule import Queue, weights
@@ -31,7 +31,7 @@ class Sweep:
     """Runs works to the end, yielding what was written and what failed, as it comes."""
 
     def __init__(
-        self, out: Path, engine: EngineBlock, cluster: ClusterBlock, provenance: Mapping[str, Any]
+        self, out: Where, engine: EngineBlock, cluster: ClusterBlock, provenance: Mapping[str, Any]
     ) -> None:
         self.most = engines.together(engine.name, engine.options)
         self.workers = Workers(engine, cluster)

@@ -66,7 +66,7 @@ class Workers:
         resources = ray.cluster_resources()
         self._engine = share_gpu(engine, cluster)
         self._gpus = gpu_share(self._engine, cluster, resources)
-        self._patience = cluster.patience
+        self._cluster = cluster
         self._numbers = count()
         self._failed_starts = 0
         self.starting: dict[Any, Worker] = {}
@@ -137,10 +137,10 @@ class Workers:
 
     def cut_hung(self) -> None:
         """End the call of every engine that moves no more."""
-        late = time.monotonic() - self._patience
+        late = time.monotonic() - self._cluster.patience
         for worker in self.all:
             if worker.running and worker.moved < late:
-                LOG.warning("an engine took more than %g s; it is replaced", self._patience)
+                LOG.warning("an engine took more than %g s; it is replaced", self._cluster.patience)
                 calls = (call for call in self.calls.values() if call.actor is worker.actor)
                 min(calls, key=lambda call: call.number).cut = True
                 self.replace(worker, worker.actor)
@@ -152,7 +152,7 @@ class Workers:
     def _start(self, worker: Worker) -> Worker:
         """A new process in a worker's place, which takes work as soon as it is up."""
         own = ray.remote(num_cpus=1, num_gpus=self._gpus, runtime_env={"env_vars": ENVIRONMENT})
-        worker.actor, worker.current = own(Inference).remote(self._engine), None
+        worker.actor, worker.current = own(Inference).remote(self._engine, self._cluster), None
         worker.running, worker.up = 0, False
         self.starting[worker.actor.ready.remote()] = worker
         return worker
