@@ -65,7 +65,9 @@ def commit(
 
 
 @contextmanager
-def writing(out: Where, config: str) -> Iterator[None]:
+def writing(
+    out: Where, config: str, at: Callable[[str], None] = files.no_boundary
+) -> Iterator[None]:
     """The output folder, ready and ours alone, its config.toml written.
 
     StoreError when another sweep writes there; OSError when it is not writable. On a disk a lock
@@ -80,7 +82,7 @@ def writing(out: Where, config: str) -> Iterator[None]:
             raise StoreError(
                 f"{out}: another sweep writes there now; wait for it, or use another output"
             ) from None
-        files.put(config.encode(), out / "config.toml", staging)
+        files.put(config.encode(), out / "config.toml", staging, at)
         yield
 
 
