@@ -42,7 +42,7 @@ ENVIRONMENT = {
 }
 
 Tell = Callable[[str], None]
-"""Hears every kill by its kind."""
+"""Hears every kill by its kind, and what else there is to count."""
 Driver = subprocess.Popen[bytes]
 
 
@@ -188,6 +188,7 @@ def cluster(round_: Round) -> None:
                     nodes.add()
                     _wait_until_up(round_, driver)
                 code = _finish(round_, driver)
+            round_.tell(f"launch on nodes ended with {code}")
             if code not in (0, 1):
                 round_.wrong.append(f"the loss of a node ended a sweep: {code}, {last(round_)}")
             if code == 0:
@@ -224,6 +225,7 @@ def _relaunch(round_: Round, hurt: Callable[[Driver], str], hurting: bool = Fals
         with launched(round_, round_.command(hurting)) as driver:
             ended_by = hurt(driver)
             code = _finish(round_, driver)
+        round_.tell(f"launch ended with {code}")
         named = _lines(round_.told)[told:]
         for boundary in named:
             round_.tell(boundary)

@@ -52,8 +52,8 @@ class Tally:
     """What was done so far, kept in a file between runs."""
 
     seed: int = 0
-    kills: dict[str, int] = field(default_factory=dict)
-    """Of all rounds, by what was killed."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Of kills, by what was killed; of launches by exit code, of processes that outlived theirs."""
     rounds: dict[str, int] = field(default_factory=dict)
     """That were compared, by kind; `begun` counts them all."""
     rows: int = 0
@@ -63,7 +63,7 @@ class Tally:
     """Rows and hash of unkilled sweeps."""
 
     def killed(self, kind: str) -> int:
-        return sum(self.kills.get(name, 0) for name in KINDS[kind])
+        return sum(self.counts.get(name, 0) for name in KINDS[kind])
 
     @property
     def all(self) -> int:
@@ -146,7 +146,7 @@ def _expected(state: Path, engine: str, size: Size, tally: Tally) -> tuple[int, 
 
 
 def _tell(tally: Tally, state: Path, kind: str) -> None:
-    tally.kills[kind] = tally.kills.get(kind, 0) + 1
+    tally.counts[kind] = tally.counts.get(kind, 0) + 1
     save(tally, state)
 
 

@@ -112,9 +112,9 @@ def test_a_boundary_that_is_fatal_ends_the_process_and_is_told(tmp_path: Path) -
 
 def test_the_kind_of_which_least_was_done_comes_next() -> None:
     tally = chaos.Tally(rounds={"twins": chaos.TWINS, "hf": chaos.HF_ROUNDS})
-    tally.kills = {"driver": 100, "gcs": 60, "scorer": 600, "synced": 200, "node": 39}
+    tally.counts = {"driver": 100, "gcs": 60, "scorer": 600, "synced": 200, "node": 39}
     assert tally.next() == "cluster"
-    tally.kills |= {"node": 40, "gcs": 59}
+    tally.counts |= {"node": 40, "gcs": 59}
     assert tally.next() == "actors"
     assert not all(figure["ok"] for figure in chaos.figures(tally))
 
