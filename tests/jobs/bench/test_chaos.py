@@ -123,4 +123,4 @@ def test_a_tally_is_taken_up_again(tmp_path: Path) -> None:
     tally = chaos.Tally(3, {"gcs": 2}, {"begun": 1}, 10, ["x"], {"a": (1, "b")})
     chaos.save(tally, tmp_path)
     again = chaos.load(tmp_path, seed=0)
-    assert (again.seed, again.kills, again.wrong, again.rows) == (3, {"gcs": 2}, ["x"], 10)
+    assert (again.seed, again.counts, again.wrong, again.rows) == (3, {"gcs": 2}, ["x"], 10)
