@@ -88,16 +88,21 @@ def writing(
 
 @contextmanager
 def _locked(staging: Path) -> Iterator[None]:
-    """The staging folder, ours alone; what a killed sweep left there is cleared.
+    """The staging folder, ours alone; what killed processes left there is cleared.
 
     BlockingIOError when it is not ours.
     """
     staging.mkdir(parents=True, exist_ok=True)
     with (staging / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for stale in staging.glob("*.*"):
-            stale.unlink(missing_ok=True)
+        _clear(staging)
         yield
+        _clear(staging)
+
+
+def _clear(staging: Path) -> None:
+    for stale in staging.glob("*.*"):
+        stale.unlink(missing_ok=True)
 
 
 def read_footer(path: Where) -> dict[str, Any]:

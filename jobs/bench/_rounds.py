@@ -27,7 +27,7 @@ from pipeline.plan import plan
 
 POLICY = Path(__file__).parents[2] / "hackbait/policy"
 LAUNCHES, STUCK_SECONDS, ORPHAN_SECONDS = 100, 240.0, 20.0
-WOUNDS, PAUSE_SECONDS, START_SECONDS, EARLY = 5, 2.0, 10.0, 0.25
+WOUNDS, PAUSE_SECONDS, START_SECONDS, EARLY = 5, 1.0, 10.0, 0.25
 """Actors killed in a launch and seconds between them, on average; a start-up, and the share of
 launches that are ended in it."""
 ENDS = {"driver": 5, "raylet": 2, "gcs": 2, "": 1}

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from pipeline.config import SweepConfig, read
 
 LONG = True
 MINUTES, STATE = 55.0, Path("outputs/chaos")
-SIZE, TWIN_SIZE, HF_SIZE = Size(20, 256, 8, 8), Size(6, 64, 4, 4), Size(4, 32, 4, 1)
+SIZE, TWIN_SIZE, HF_SIZE = Size(20, 512, 8, 4), Size(6, 64, 4, 4), Size(4, 32, 4, 1)
 KINDS = {
     "driver": {"driver", *(f"driver {name}" for name in ("staged", "synced", "renamed"))},
     "raylet or GCS": {"raylet", "gcs"},
@@ -198,6 +199,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--state", type=Path, default=STATE)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     print(_machine.describe(), os.getpid())
     found = run(chosen.minutes, chosen.state.absolute(), chosen.seed)
     for figure in found:
