@@ -50,6 +50,22 @@ def held(folder: Remote, renewal: float = RENEWAL) -> Iterator[None]:
         files.delete(mine)
 
 
+def is_alive(folder: Remote, renewal: float = RENEWAL) -> bool:
+    """Whether somebody renews a lease there; told within a little more than one renewal.
+
+    A lease that is young by our clock counts at once; an older one is watched, as clocks differ.
+    """
+    found = files.below(folder)
+    if any(abs(time.time() - o.changed / 1e9) < MISSED * renewal for o in found):
+        return True
+    before, deadline = {o.at: _content(o.at) for o in found}, time.monotonic() + 1.2 * renewal
+    while before and time.monotonic() < deadline:
+        time.sleep(renewal / 4)
+        if any(_content(at) not in (content, None) for at, content in before.items()):
+            return True
+    return False
+
+
 def _keep(lease: Remote, renewal: float, ended: threading.Event) -> None:
     count = 0
     while not ended.wait(renewal):
