@@ -129,12 +129,15 @@ def _lock(lock: Any, deadline: float) -> None:
 
 def read_footer(path: Where) -> dict[str, Any]:
     """Provenance of a partition file; StoreError when it is not one of ours."""
-    metadata = read_schema(path).metadata or {}
-    if FOOTER not in metadata:
+    return _footer(path, read_schema(path).metadata)
+
+
+def _footer(path: Where, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    if FOOTER not in (metadata or {}):
         raise StoreError(
             f"{path}: not a partition of a sweep (no {FOOTER.decode()!r} in its footer)"
         )
-    record: dict[str, Any] = json.loads(metadata[FOOTER])
+    record: dict[str, Any] = json.loads((metadata or {})[FOOTER])
     return record
 
 
@@ -155,7 +158,7 @@ def footers(held: Iterable[Held]) -> Iterator[dict[str, Any]]:
 
 def compacted_footers(path: Where) -> dict[str, str]:
     """Footers, by key, of the partitions in a compacted file. StoreError when it is none."""
-    metadata = read_schema(path).metadata or {}
+    metadata = _parquet(path, lambda file: pq.read_metadata(file).metadata) or {}
     if FOOTERS not in metadata:
         raise StoreError(f"{path}: not a compacted file (no {FOOTERS.decode()!r} in its footer)")
     found: dict[str, str] = json.loads(metadata[FOOTERS])
@@ -173,10 +176,35 @@ def read(held: Held) -> pa.Table:
     if part is None:
         rows = _parquet(held.at, lambda file: pq.ParquetFile(file).read())
         return rows.replace_schema_metadata()
-    group = _parquet(held.at, lambda file: pq.ParquetFile(file).read_row_group(part.group))
-    rows = group.slice(part.offset, part.rows)
+    return without_place(_group(held.at, part.group).slice(part.offset, part.rows))
+
+
+def _group(path: Where, number: int) -> pa.Table:
+    return _parquet(path, lambda file: pq.ParquetFile(file).read_row_group(number))
+
+
+def without_place(rows: pa.Table) -> pa.Table:
+    """Rows of a compacted file as they were in their partition."""
     own = [name for name in rows.column_names if name not in PLACE]
     return rows.select(own).replace_schema_metadata()
+
+
+def contents(held: Sequence[Held]) -> Iterator[tuple[Held, pa.Table, dict[str, Any]]]:
+    """Partitions of one file, in its order, with their rows and footers; read a group at a time.
+
+    StoreError where it is damaged.
+    """
+    number, group = -1, pa.table({})
+    records = footers(held)
+    for one in held:
+        part = one.part
+        if part is None:
+            rows = _parquet(one.at, lambda file: pq.ParquetFile(file).read())
+            yield one, rows.replace_schema_metadata(), _footer(one.at, rows.schema.metadata)
+            continue
+        if part.group != number:
+            number, group = part.group, _group(one.at, part.group)
+        yield one, without_place(group.slice(part.offset, part.rows)), next(records)
 
 
 def _parquet(path: Where, use: Callable[[Any], Any]) -> Any:
