@@ -15,6 +15,7 @@ from typing import Any, cast
 from hackbait.environment import Case
 from pipeline import engines, schema, store
 from pipeline.cache import Near
+from pipeline.checkpoints.identity import refuse_replaced
 from pipeline.config import ClusterBlock, EngineBlock
 from pipeline.engines import Engine, ManyAtOnce, SelfChecking
 from pipeline.places import Where
@@ -123,6 +124,7 @@ class Inference:
             try:
                 local = self.near.bring(checkpoint)
                 self.fingerprint = self.engine.load(local)
+                refuse_replaced(local)
                 self._check(local)
             except CheckpointError as error:
                 return error
@@ -157,12 +159,19 @@ class Inference:
     def _draw(self, asked: Sequence[tuple[Work, list[Case]]]) -> list[list[Rollout]]:
         if len(asked) == 1:
             work, cases = asked[0]
+            # One that was loaded after it and refused may have taken its place.
+            fault = self._load(work.checkpoint)
+            if isinstance(fault, CheckpointError):
+                raise fault
             return [generate(self.engine, cases, work.sampling, work.rows)]
         if not asked:
             return []
         self.loaded = None
         pairs = [(self.near.bring(work.checkpoint), cases) for work, cases in asked]
-        return generate_many(cast(ManyAtOnce, self.engine), pairs, asked[0][0].sampling)
+        drawn = generate_many(cast(ManyAtOnce, self.engine), pairs, asked[0][0].sampling)
+        for checkpoint, _ in pairs:
+            refuse_replaced(checkpoint)
+        return drawn
 
     def _record(
         self, fingerprint: str, rollouts: Sequence[Rollout], loading: Span, generating: Span

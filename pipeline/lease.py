@@ -13,7 +13,7 @@ from pipeline.places import Remote
 
 LOG = logging.getLogger(__name__)
 
-RENEWAL = 10.0
+RENEWAL = 5.0
 """Seconds."""
 MISSED = 3
 """Renewals that a sweep may miss before it counts as ended."""
