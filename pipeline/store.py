@@ -251,7 +251,7 @@ def _own_path(out: Where, held: Held) -> Where:
 
 def partition_files(out: Where, environment: str = "*") -> Sequence[Where]:
     """Every partition file whose rows count, sorted; of one environment folder when asked."""
-    return holdings(out, environment).partitions
+    return list(holdings(out, environment).partitions)
 
 
 def row_files(out: Where, environment: str = "*") -> Sequence[Where]:

@@ -20,6 +20,7 @@ from pipeline import compaction, curves, manifest, schema, store
 from pipeline.compaction import compact
 from pipeline.config import SweepConfig
 from pipeline.holdings import holdings
+from pipeline.places import Where, where
 from pipeline.plan import name_partition, plan
 from pipeline.records import (
     Checkpoint,
@@ -42,7 +43,7 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-def table(out: Path, environment: str = "hackword") -> pl.DataFrame:
+def table(out: Where, environment: str = "hackword") -> pl.DataFrame:
     """All rows by our own scan, in one order of columns and rows."""
     rows = curves.scan(store.row_files(out, environment)).collect()
     return rows.select(sorted(rows.columns)).sort("run", "step", "index", "sample", "hack_word")
@@ -76,7 +77,7 @@ def test_rows_of_every_run_and_step_are_unchanged_and_in_one_file(
     about, identity = store.about(out), store.foreign(out, wanted[:1])
     done = compact(out)
     assert (done.partitions, done.rows, done.files) == (8, 48, 1)
-    assert store.partition_files(out) == ()
+    assert store.partition_files(out) == []
     assert len(store.row_files(out)) == 1
     assert table(out).equals(before)
     assert store.read_rows(out, "hackword", "b\n../é", 10) == rows
@@ -154,7 +155,7 @@ def test_a_compaction_ended_anywhere_leaves_every_row_once_and_the_next_one_clea
         assert len(whole) == len(whole.unique(["run", "step", "index", "sample"]))
     compact(small.output)
     assert len(compaction.compacted_files(small.output)) == 1
-    assert store.partition_files(small.output) == ()
+    assert store.partition_files(small.output) == []
     assert list((small.output / "staging/compaction").iterdir()) == [
         small.output / "staging/compaction/lock"
     ]
@@ -209,7 +210,7 @@ def test_a_partition_that_was_changed_by_hand_is_not_compacted(
     pq.write_table(rows.slice(0, len(rows) - 1), path)
     with pytest.raises(store.StoreError, match="changed after their commit"):
         compact(small.output)
-    assert store.partition_files(small.output) == (path,)
+    assert store.partition_files(small.output) == [path]
 
 
 def test_a_stale_file_that_holds_the_only_copy_of_rows_is_never_deleted(
@@ -224,6 +225,24 @@ def test_a_stale_file_that_holds_the_only_copy_of_rows_is_never_deleted(
     compact(small.output)
     assert lost.exists()
     assert "rows of it are nowhere else" in caplog.text
+
+
+def test_an_output_on_an_object_store_is_compacted_as_a_local_one(
+    small: SweepConfig, sweep_here: SweepHere, bucket: str
+) -> None:
+    sweep_here(small)
+    remote = small.model_copy(update={"output": where(f"{bucket}/out")})
+    works = plan(remote).works
+    sweep_here(remote, works[:5])
+    compact(remote.output)
+    for boundary, work in zip(("file put", "manifest put", "deleted"), works[5:], strict=True):
+        sweep_here(remote, [work])
+        with pytest.raises(Killed):
+            compact(remote.output, end_at(boundary))
+    assert table(remote.output).equals(table(small.output))
+    assert compact(remote.output).files == 0
+    assert store.partition_files(remote.output) == []
+    assert len(compaction.compacted_files(remote.output)) == 1
 
 
 def test_a_damaged_manifest_is_one_line_and_nothing_is_concluded_from_it(
@@ -338,7 +357,7 @@ class Output(RuleBasedStateMachine):
     def compact(self, file_bytes: int) -> None:
         if self.committed:
             compact(self.out, file_bytes=file_bytes)
-            assert store.partition_files(self.out) == ()
+            assert store.partition_files(self.out) == []
 
     @rule(
         boundary=st.sampled_from(BOUNDARIES),
