@@ -49,7 +49,8 @@ class Near:
     def bring(self, checkpoint: Checkpoint, patience: float = ROOM_SECONDS) -> Checkpoint:
         """The checkpoint by local paths, in use from now on. Raises CheckpointError.
 
-        patience: seconds to wait for room. What was planned is what is brought, by `cheap_id`.
+        patience: seconds to wait for room. What was planned is what is brought, by `cheap_id`;
+        an empty one is not checked.
         """
         path, base = checkpoint.path, checkpoint.base
         if not (is_address(path) or is_address(base)):
@@ -59,7 +60,8 @@ class Near:
             path=self._bring(path, patience),
             base=base and self._bring(base, patience),
         )
-        if cheap_id(local.path, local.base) != checkpoint.cheap_id:
+        planned = checkpoint.cheap_id
+        if planned and cheap_id(local.path, local.base) != planned:
             raise CheckpointError(
                 f"{path}: its bytes are not those that were planned; it was replaced during the "
                 "sweep, plan it again"

@@ -28,7 +28,8 @@ server.start()
 print(server.get_host_and_port()[1], flush=True)
 input()
 """
-Fault = Literal["500", "503", "reset", "truncated", "slow", "hidden"]
+Fault = Literal["403", "500", "503", "reset", "truncated", "slow", "hidden"]
+CODES = {"403": "AccessDenied", "500": "InternalError", "503": "SlowDown"}
 
 
 @dataclass
@@ -77,8 +78,8 @@ class Proxy(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.close()
             return
-        if fault in ("500", "503"):
-            code = "InternalError" if fault == "500" else "SlowDown"
+        if fault in CODES:
+            code = CODES[fault]
             answer = f"<Error><Code>{code}</Code><Message>planted</Message></Error>".encode()
             self.answer(int(fault), {"Content-Type": "application/xml"}, answer)
             return
