@@ -39,6 +39,8 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     # Ray gives a lost GCS a minute; here that would be most of the time.
     "RAY_gcs_rpc_server_reconnect_timeout_s": "6",
+    # Nor are actors to wait for the harness: all are as nice as it is.
+    "RAY_worker_niceness": "0",
 }
 
 Tell = Callable[[str], None]

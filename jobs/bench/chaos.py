@@ -29,7 +29,7 @@ from pipeline.config import SweepConfig, read
 
 LONG = True
 MINUTES, STATE = 55.0, Path("outputs/chaos")
-SIZE, TWIN_SIZE, HF_SIZE = Size(20, 512, 8, 4), Size(6, 64, 4, 4), Size(4, 32, 4, 1)
+SIZE, TWIN_SIZE, HF_SIZE = Size(20, 256, 8, 4), Size(6, 64, 4, 4), Size(4, 32, 4, 1)
 KINDS = {
     "driver": {"driver", *(f"driver {name}" for name in ("staged", "synced", "renamed"))},
     "raylet or GCS": {"raylet", "gcs"},
