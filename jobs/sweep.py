@@ -22,7 +22,7 @@ from rich.progress import (
 )
 
 from jobs import command, terminal
-from pipeline import cluster, store, timeline
+from pipeline import cluster, standing, status, store, timeline
 from pipeline.config import SweepConfig, read
 from pipeline.mixture import refuse_mixture
 from pipeline.plan import Plan, owed, plan
@@ -47,7 +47,10 @@ def run(config: SweepConfig) -> int:
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
     with store.writing(config.output, tomli_w.dumps(resolved)):
         works = _announce(wanted, config)
-        failures, signalled = _sweep(config, works) if works else ([], 0)
+        with standing.told(config.output, wanted) as told:
+            failures, signalled = _sweep(config, works, told) if works else ([], 0)
+            if signalled:
+                told.ended = f"{status.INTERRUPTED} (signal {signalled})"
     for failure in _first_of_each(failures):
         where = f"run {failure.partition.run!r} step {failure.partition.step}"
         terminal.line(f"failed: {where}: {failure.reason}")
@@ -74,7 +77,9 @@ def _announce(wanted: Plan, config: SweepConfig) -> list[Work]:
     return works
 
 
-def _sweep(config: SweepConfig, works: Sequence[Work]) -> tuple[list[Failure], int]:
+def _sweep(
+    config: SweepConfig, works: Sequence[Work], told: standing.Told
+) -> tuple[list[Failure], int]:
     """What failed, and the signal that ended it early, 0 without one."""
     failures: list[Failure] = []
     written: list[Written] = []
@@ -83,9 +88,11 @@ def _sweep(config: SweepConfig, works: Sequence[Work]) -> tuple[list[Failure], i
     with cluster.session(config.cluster), _progress() as progress:
         bar = progress.add_task("sweep", total=partitions, rate="")
         sweep = cluster.Sweep(config.output, config.engine, config.cluster, provenance)
+        told.under_way = lambda: sweep.under_way
         rows, began = 0, time.monotonic()
         with _stopping(sweep) as signals:
             for event in sweep.run(works):
+                told.hear(event)
                 if isinstance(event, Failure):
                     failures.append(event)
                 else:

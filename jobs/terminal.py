@@ -31,12 +31,12 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], title: str 
 
 
 def cell(value: object) -> str:
-    """A value as a reader wants it; None is a dash."""
+    """A value as a reader wants it, on one line; None is a dash."""
     if value is None:
         return "-"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return printable(str(value))
+    return printable(str(value)).replace("\n", "\\n")
 
 
 def printable(text: str) -> str:
