@@ -188,6 +188,8 @@ def test_a_second_sweep_on_one_output_is_refused_and_a_killed_one_leaves_it_free
     (tmp_path / "staging" / "torn.parquet").write_bytes(b"PAR1")
     with store.writing(tmp_path, "a = 3"):
         assert [p.name for p in (tmp_path / "staging").iterdir()] == ["lock"]
+        (tmp_path / "staging" / "of_a_killed_score_actor.parquet").write_bytes(b"PAR1")
+    assert [p.name for p in (tmp_path / "staging").iterdir()] == ["lock"]
     assert (tmp_path / "config.toml").read_text() == "a = 3"
 
 
