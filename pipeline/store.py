@@ -24,6 +24,9 @@ from pipeline.places import Remote, Where
 from pipeline.records import Partition
 from pipeline.schema import FOOTER, footer
 
+SAID = {"ask", "grade", "metrics", "proxy", "true", "identity"}
+"""What every footer tells, at least."""
+
 
 class StoreError(ValueError):
     """The output folder cannot be used as asked."""
@@ -100,13 +103,31 @@ def _locked(staging: Path) -> Iterator[None]:
 
 def read_footer(path: Where) -> dict[str, Any]:
     """Provenance of a partition file; StoreError when it is not one of ours."""
-    metadata = files.reading(path, lambda file: pq.read_schema(file).metadata) or {}
+    metadata = _readable(path, lambda file: pq.read_schema(file).metadata) or {}
     if FOOTER not in metadata:
         raise StoreError(
             f"{path}: not a partition of a sweep (no {FOOTER.decode()!r} in its footer)"
         )
-    record: dict[str, Any] = json.loads(metadata[FOOTER])
+    try:
+        record = json.loads(metadata[FOOTER])
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict) or not record.keys() >= SAID:
+        raise StoreError(f"{path}: its footer is damaged; delete the file and sweep again")
     return record
+
+
+def _readable(path: Where, use: Callable[[Any], Any]) -> Any:
+    """What `use` makes of a Parquet file. StoreError where it is none, or torn."""
+    try:
+        return files.reading(path, use)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and (error.errno or isinstance(path, Remote)):
+            raise  # what the disk or the store says, rather than the file
+        said = " ".join(str(error).split())[:200]
+        raise StoreError(
+            f"{path}: not a Parquet file that can be read ({said}); delete it and sweep again"
+        ) from None
 
 
 def done(out: Where, partitions: Iterable[Partition]) -> set[str]:
@@ -200,7 +221,7 @@ def read_rows(out: Where, environment: str, run: str, step: int) -> list[dict[st
         steps = sorted({int(p.parent.name.removeprefix("step=")) for p in of_run})
         have = f"its steps are {steps}" if steps else f"runs are {', '.join(runs)}"
         raise StoreError(f"{out}: no rows of run {run!r}, step {step}; {have}")
-    tables = [files.reading(p, lambda file: pq.ParquetFile(file).read()) for p in chosen]
+    tables = [_readable(p, lambda file: pq.ParquetFile(file).read()) for p in chosen]
     rows = pa.concat_tables(tables).to_pylist()
     return sorted(rows, key=lambda row: (row["index"], row["sample"]))
 
