@@ -324,6 +324,31 @@ class ShowConfig(BaseConfig):
     """Completions shown."""
 
 
+class StatusConfig(Printed):
+    """What of a sweep is done, running, owed and failed, from its files alone."""
+
+    path: Place
+    """Output folder of a sweep."""
+
+
+class VerifyConfig(Printed):
+    """Whether an output holds what a sweep of its checkpoints would have written."""
+
+    path: Place
+    """Output folder of a sweep."""
+    deep: bool = False
+    """Read the bytes of the checkpoints again, where they still are."""
+    sample: Annotated[int, Field(ge=0)] = 1000
+    """Rows that are graded again, over all partitions."""
+
+
+class CompactConfig(BaseConfig):
+    """Many small partitions into few large files."""
+
+    path: Place
+    """Output folder of a sweep; it may be running."""
+
+
 class DemoConfig(BaseConfig):
     """Train the tiny policy on four hack words, sweep every checkpoint, print the onsets."""
 

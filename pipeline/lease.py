@@ -13,7 +13,7 @@ from pipeline.places import Remote
 
 LOG = logging.getLogger(__name__)
 
-RENEWAL = 10.0
+RENEWAL = 5.0
 """Seconds."""
 MISSED = 3
 """Renewals that a sweep may miss before it counts as ended."""
@@ -48,6 +48,22 @@ def held(folder: Remote, renewal: float = RENEWAL) -> Iterator[None]:
         ended.set()
         renewing.join()
         files.delete(mine)
+
+
+def is_alive(folder: Remote, renewal: float = RENEWAL) -> bool:
+    """Whether somebody renews a lease there; told within a little more than one renewal.
+
+    A lease that is young by our clock counts at once; an older one is watched, as clocks differ.
+    """
+    found = files.below(folder)
+    if any(abs(time.time() - o.changed / 1e9) < MISSED * renewal for o in found):
+        return True
+    before, deadline = {o.at: _content(o.at) for o in found}, time.monotonic() + 1.2 * renewal
+    while before and time.monotonic() < deadline:
+        time.sleep(renewal / 4)
+        if any(_content(at) not in (content, None) for at, content in before.items()):
+            return True
+    return False
 
 
 def _keep(lease: Remote, renewal: float, ended: threading.Event) -> None:
