@@ -6,14 +6,14 @@ Inference actors own the accelerator and keep one engine alive; score actors gra
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
 from hackbait.environment import Case
-from pipeline import engines, schema, store
+from pipeline import engines, files, schema, store
 from pipeline.cache import Near
 from pipeline.checkpoints.identity import refuse_replaced
 from pipeline.config import ClusterBlock, EngineBlock
@@ -190,8 +190,14 @@ class Inference:
 class Scorer:
     """Grades rollouts and writes their partitions."""
 
-    def __init__(self, out: Where, engine: EngineBlock, provenance: Mapping[str, Any]) -> None:
-        self.out, self.engine, self.provenance = out, engine, provenance
+    def __init__(
+        self,
+        out: Where,
+        engine: EngineBlock,
+        provenance: Mapping[str, Any],
+        at: Callable[[str], None] = files.no_boundary,
+    ) -> None:
+        self.out, self.engine, self.provenance, self.at = out, engine, provenance, at
 
     def write(
         self, work: Work, cases: list[Case], records: Sequence[Generated], *parts: list[Rollout]
@@ -222,7 +228,7 @@ class Scorer:
             dtype=self.engine.dtype,
             generated=generated,
         )
-        size = store.commit(self.out, partition, rows, environment, self.provenance)
+        size = store.commit(self.out, partition, rows, environment, self.provenance, self.at)
         nulls = sum(r.completion.error is not None for r in graded)
         span = Span(began, time.time())
         return Written(partition, len(rollouts), nulls, size, os.getpid(), span, generated)

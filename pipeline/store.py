@@ -63,14 +63,16 @@ def commit(
 
 
 @contextmanager
-def writing(out: Where, config: str) -> Iterator[None]:
+def writing(
+    out: Where, config: str, at: Callable[[str], None] = files.no_boundary
+) -> Iterator[None]:
     """The output folder, ready and ours alone, its config.toml written.
 
     StoreError when another sweep writes there; OSError when it is not writable.
     """
     staging = out / "staging"
     with alone(staging, f"{out}: {ANOTHER_SWEEP}"):
-        files.put(config.encode(), out / "config.toml", staging)
+        files.put(config.encode(), out / "config.toml", staging, at)
         yield
 
 
@@ -106,16 +108,21 @@ def is_held(staging: Where) -> bool:
 
 @contextmanager
 def _locked(staging: Path) -> Iterator[None]:
-    """The staging folder, ours alone; what a killed sweep left there is cleared.
+    """The staging folder, ours alone; what killed processes left there is cleared.
 
     BlockingIOError when it is not ours.
     """
     staging.mkdir(parents=True, exist_ok=True)
     with (staging / "lock").open("w") as lock:
         _lock(lock, time.monotonic() + PATIENCE)
-        for stale in staging.glob("*.*"):
-            stale.unlink(missing_ok=True)
+        _clear(staging)
         yield
+        _clear(staging)
+
+
+def _clear(staging: Path) -> None:
+    for stale in staging.glob("*.*"):
+        stale.unlink(missing_ok=True)
 
 
 def _lock(lock: Any, deadline: float) -> None:

@@ -188,6 +188,8 @@ def test_a_second_sweep_on_one_output_is_refused_and_a_killed_one_leaves_it_free
     (tmp_path / "staging" / "torn.parquet").write_bytes(b"PAR1")
     with store.writing(tmp_path, "a = 3"):
         assert [p.name for p in (tmp_path / "staging").iterdir()] == ["lock"]
+        (tmp_path / "staging" / "of_a_killed_score_actor.parquet").write_bytes(b"PAR1")
+    assert [p.name for p in (tmp_path / "staging").iterdir()] == ["lock"]
     assert (tmp_path / "config.toml").read_text() == "a = 3"
 
 
@@ -253,7 +255,7 @@ def test_a_listing_that_lags_hides_no_partition(store_server: Any, bucket: str) 
 def test_a_second_sweep_on_a_store_is_refused_too(
     bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "held", partial(lease.held, renewal=0.2))
+    monkeypatch.setattr(lease, "held", partial(lease.held, renewal=1.0))
     out = where(f"{bucket}/out")
     with (
         store.writing(out, "a = 1"),
