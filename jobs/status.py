@@ -17,6 +17,7 @@ from pipeline import standing, status
 from pipeline.config import StatusConfig, read
 from pipeline.holdings import StoreError, holdings
 from pipeline.places import Where
+from pipeline.printable import one_line
 
 REASONS = 20
 """Lines of reasons that are printed; --json has them all."""
@@ -83,7 +84,7 @@ def show(found: dict[str, Any], now: float) -> None:
         for one in found["skipped"]
     ]
     for line in [*whys[:REASONS], *found["notes"]]:
-        print(terminal.printable(line))
+        print(one_line(line))
     if len(whys) > REASONS:
         print(f"and {len(whys) - REASONS} more; --json has them all")
     print(terminal.cell(_sentence(found, now)))
