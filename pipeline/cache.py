@@ -31,7 +31,10 @@ ROOM_SECONDS = 600.0
 """How long a load waits until others use less of the cache."""
 
 
-def default_folder() -> Path:
+def home(folder: Path | None) -> Path:
+    """The folder of the cache; by default one beside the other caches of who runs this."""
+    if folder is not None:
+        return folder.expanduser().absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hackbait-onset"
 
 
@@ -40,7 +43,7 @@ class Near:
 
     def __init__(self, folder: Path | None, limit: int) -> None:
         """limit: bytes that all checkpoints in the folder may take together."""
-        self._home = (folder or default_folder()) / "checkpoints"
+        self._home = home(folder) / "checkpoints"
         self._limit = limit
         self._used: dict[str, int] = {}
         """The descriptor that holds the lock of what an address was brought as."""

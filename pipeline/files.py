@@ -233,7 +233,7 @@ def _without_secrets(error: OSError) -> str:
 @cache
 def _file_system(scheme: str, bucket: str) -> Any:
     if scheme == "gs":
-        return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS))
+        return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS / REQUESTS))
     at = endpoint()
     return fs.S3FileSystem(
         endpoint_override=at,

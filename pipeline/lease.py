@@ -17,6 +17,8 @@ RENEWAL = 5.0
 """Seconds."""
 MISSED = 3
 """Renewals that a sweep may miss before it counts as ended."""
+GRANULARITY = 1.0
+"""Seconds: stores tell when an object was put in whole ones."""
 
 
 class Taken(Exception):
@@ -86,7 +88,8 @@ def _is_renewed(other: Remote, mine: Remote, renewal: float) -> bool:
     found = {o.at: o for o in files.look([other, mine])}
     if other not in found:
         return False
-    if mine in found and found[mine].changed - found[other].changed > MISSED * renewal * 1e9:
+    missed = (MISSED * renewal + GRANULARITY) * 1e9
+    if mine in found and found[mine].changed - found[other].changed > missed:
         return False
     before, deadline = _content(other), time.monotonic() + MISSED * renewal
     while time.monotonic() < deadline:

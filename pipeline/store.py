@@ -27,6 +27,8 @@ from pipeline.schema import FOOTER, FOOTERS, PLACE, footer, rows_hash
 
 PATIENCE = 1.0
 """Seconds for which a lock is asked again: `onset status` holds one for an instant."""
+SAID = {"ask", "grade", "metrics", "proxy", "true", "identity"}
+"""What every footer tells, at least."""
 ANOTHER_SWEEP = "another sweep writes there now; wait for it, or use another output"
 
 
@@ -144,7 +146,20 @@ def _footer(path: Where, metadata: Mapping[bytes, bytes] | None) -> dict[str, An
         raise StoreError(
             f"{path}: not a partition of a sweep (no {FOOTER.decode()!r} in its footer)"
         )
-    record: dict[str, Any] = json.loads((metadata or {})[FOOTER])
+    record = _table(path, (metadata or {})[FOOTER])
+    if not record.keys() >= SAID:
+        raise StoreError(f"{path}: its footer is damaged; delete the file and sweep again")
+    return record
+
+
+def _table(path: Where, text: bytes | str) -> dict[str, Any]:
+    """A JSON object of a footer. StoreError when it is none."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise StoreError(f"{path}: its footer is damaged; delete the file and sweep again")
     return record
 
 
@@ -159,8 +174,7 @@ def footers(held: Iterable[Held]) -> Iterator[dict[str, Any]]:
             at, known = one.at, compacted_footers(one.at)
         if one.key not in known:
             raise StoreError(f"{one.at}: partition {one.key} is not in it; run onset verify")
-        record: dict[str, Any] = json.loads(known[one.key])
-        yield record
+        yield _table(one.at, known[one.key])
 
 
 def compacted_footers(path: Where) -> dict[str, str]:
@@ -168,8 +182,7 @@ def compacted_footers(path: Where) -> dict[str, str]:
     metadata = _parquet(path, lambda file: pq.read_metadata(file).metadata) or {}
     if FOOTERS not in metadata:
         raise StoreError(f"{path}: not a compacted file (no {FOOTERS.decode()!r} in its footer)")
-    found: dict[str, str] = json.loads(metadata[FOOTERS])
-    return found
+    return _table(path, metadata[FOOTERS])
 
 
 def read_schema(path: Where) -> Any:
@@ -217,8 +230,10 @@ def contents(held: Sequence[Held]) -> Iterator[tuple[Held, pa.Table, dict[str, A
 def _parquet(path: Where, use: Callable[[Any], Any]) -> Any:
     try:
         return files.reading(path, use)
-    except (pa.ArrowException, IndexError) as error:
-        said = " ".join(str(error).split())
+    except (pa.ArrowException, IndexError, OSError, ValueError) as error:
+        if isinstance(error, OSError) and (error.errno or isinstance(path, Remote)):
+            raise  # what the disk or the store says, rather than the file
+        said = " ".join(str(error).split())[:200]
         raise StoreError(f"{path}: damaged, or no Parquet file: {said}") from None
 
 

@@ -255,7 +255,7 @@ def test_a_listing_that_lags_hides_no_partition(store_server: Any, bucket: str) 
 def test_a_second_sweep_on_a_store_is_refused_too(
     bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "held", partial(lease.held, renewal=0.2))
+    monkeypatch.setattr(lease, "held", partial(lease.held, renewal=1.0))
     out = where(f"{bucket}/out")
     with (
         store.writing(out, "a = 1"),
