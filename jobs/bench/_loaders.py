@@ -169,7 +169,7 @@ LOADERS = {
         [SWEEP],
         {},
         read_config,
-        (ConfigFileError, AddressRefused, PlanError, LayoutError),
+        (ConfigFileError, AddressRefused, PlanError, LayoutError, OSError),
     ),
     "csv": Loader(
         "rates.csv", [CSV], {}, lambda f: curves.from_csv(f / "rates.csv"), (CurveError,)
