@@ -22,7 +22,7 @@ from rich.progress import (
 )
 
 from jobs import command, terminal
-from pipeline import cluster, files, store, timeline
+from pipeline import cluster, files, standing, status, store, timeline
 from pipeline.config import SweepConfig, read
 from pipeline.mixture import refuse_mixture
 from pipeline.plan import Plan, owed, plan
@@ -47,7 +47,10 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
     with store.writing(config.output, tomli_w.dumps(resolved), at):
         works = _announce(wanted, config)
-        failures, signalled = _sweep(config, works, at) if works else ([], 0)
+        with standing.told(config.output, wanted) as told:
+            failures, signalled = _sweep(config, works, told, at) if works else ([], 0)
+            if signalled:
+                told.ended = f"{status.INTERRUPTED} (signal {signalled})"
     for failure in _first_of_each(failures):
         where = f"run {failure.partition.run!r} step {failure.partition.step}"
         terminal.line(f"failed: {where}: {failure.reason}")
@@ -75,7 +78,7 @@ def _announce(wanted: Plan, config: SweepConfig) -> list[Work]:
 
 
 def _sweep(
-    config: SweepConfig, works: Sequence[Work], at: Callable[[str], None]
+    config: SweepConfig, works: Sequence[Work], told: standing.Told, at: Callable[[str], None]
 ) -> tuple[list[Failure], int]:
     """What failed, and the signal that ended it early, 0 without one."""
     failures: list[Failure] = []
@@ -85,9 +88,11 @@ def _sweep(
     with cluster.session(config.cluster), _progress() as progress:
         bar = progress.add_task("sweep", total=partitions, rate="")
         sweep = cluster.Sweep(config.output, config.engine, config.cluster, provenance, at)
+        told.under_way = lambda: sweep.under_way
         rows, began = 0, time.monotonic()
         with _stopping(sweep) as signals:
             for event in sweep.run(works):
+                told.hear(event)
                 if isinstance(event, Failure):
                     failures.append(event)
                 else:

@@ -68,6 +68,12 @@ class Sweep:
             self.workers.kill()
             self.scorers.kill()
 
+    @property
+    def under_way(self) -> list[Work]:
+        """What actors hold now; any thread may ask."""
+        generating = [work for call in [*self.workers.calls.values()] for work in [*call.works]]
+        return generating + [writing.work for writing in [*self.scorers.writing.values()]]
+
     def stop(self, within: float) -> None:
         """Begin nothing new, and end after what is under way, or after so many seconds."""
         self.queue = Queue()
