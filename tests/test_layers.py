@@ -22,7 +22,9 @@ OWNERS = {
     "datasets": {"jobs/train.py"},
     "tokenizers": {"jobs/pretrain.py"},
     "pyarrow": {"pipeline/schema.py", "pipeline/store.py", "pipeline/files.py"},
-    "polars": {"pipeline/curves.py", "pipeline/onset.py", "pipeline/report.py"},
+    "polars": {
+        *("pipeline/curves.py", "pipeline/nulls.py", "pipeline/onset.py", "pipeline/report.py")
+    },
     "altair": {"pipeline/report.py"},
     "vl_convert": {"pipeline/report.py"},
     "openai": {"pipeline/engines/http", "pipeline/judging.py"},
