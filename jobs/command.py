@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 
 from pydantic_config import ConfigFileError
 
@@ -11,6 +12,7 @@ from pipeline.curves import CurveError
 from pipeline.engines import EngineError
 from pipeline.places import AddressRefused
 from pipeline.plan import PlanError
+from pipeline.printable import printable
 from pipeline.records import CheckpointError
 from pipeline.store import StoreError
 
@@ -29,14 +31,22 @@ REFUSALS = (
 """What a person or the disk can mend; anything else is a fault of ours and shows its traceback."""
 
 REFUSED, INTERRUPTED = 2, 130
+LINE_CHARACTERS = 2_000
+"""Of an error: it may quote what somebody wrote."""
 
 
 def start(main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
     """Run a verb; its exit code. A refusal is one line on stderr and 2, Ctrl-C is 130."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that lacks a letter of a name is no reason to end.
+            stream.reconfigure(errors="backslashreplace")
     try:
         return main(argv)
     except REFUSALS as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
+        said = printable(one_line(error))
+        more = " ..." if len(said) > LINE_CHARACTERS else ""
+        print(f"error: {said[:LINE_CHARACTERS]}{more}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -54,7 +54,7 @@ def measure(config: CurvesConfig) -> Measured:
     if config.metric and config.metric not in about.metrics:
         raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
     metrics = {n: k for n, k in about.metrics.items() if config.metric in (None, n)}
-    rows = curves.scan(store.partition_files(path, about.environment))
+    rows = curves.scan(store.row_files(path, about.environment))
     identity = about.identity
     frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
     kept = nulls.refuse(frame, config.max_loss)

@@ -16,6 +16,7 @@ from jobs import command, terminal
 from jobs.curves import folder
 from pipeline import store
 from pipeline.config import ShowConfig, read
+from pipeline.printable import printable
 
 
 def main(argv: Sequence[str]) -> int:
@@ -34,11 +35,11 @@ def main(argv: Sequence[str]) -> int:
 def _show(console: Console, row: dict[str, Any], metrics: Sequence[str]) -> None:
     scores = "  ".join(f"{name} {terminal.cell(row[name])}" for name in [*metrics, "reward"])
     console.rule(Text(f"case {row['index']}, sample {row['sample']}: {scores}"), align="left")
-    console.print(Text(terminal.printable(row["prompt"]), style="dim"))
+    console.print(Text(printable(row["prompt"]), style="dim"))
     if row["completion"] is None:
         console.print(Text(f"no completion: {row['null_reason']}", style="red"))
         return
-    console.print(marked(terminal.printable(row["completion"]), row.get("hack_word")))
+    console.print(marked(printable(row["completion"]), row.get("hack_word")))
 
 
 def marked(text: str, word: str | None) -> Text:

@@ -7,7 +7,7 @@ onset sweep @ sweep.toml --dry-run
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import tomli_w
@@ -22,7 +22,7 @@ from rich.progress import (
 )
 
 from jobs import command, terminal
-from pipeline import cluster, store, timeline
+from pipeline import cluster, files, standing, status, store, timeline
 from pipeline.config import SweepConfig, read
 from pipeline.mixture import refuse_mixture
 from pipeline.plan import Plan, owed, plan
@@ -36,8 +36,8 @@ def main(argv: Sequence[str]) -> int:
     return run(read(SweepConfig, argv))
 
 
-def run(config: SweepConfig) -> int:
-    """Write every partition that is owed; an exit code: see README."""
+def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> int:
+    """Write every partition that is owed; an exit code: see README. `at`: see `store.commit`."""
     wanted = plan(config)
     refuse_mixture(wanted, store.foreign(config.output, wanted.partitions))
     if config.dry_run:
@@ -45,9 +45,12 @@ def run(config: SweepConfig) -> int:
         return 0
     not_of_the_rows = {"dry_run", "timeline"}
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
-    with store.writing(config.output, tomli_w.dumps(resolved)):
+    with store.writing(config.output, tomli_w.dumps(resolved), at):
         works = _announce(wanted, config)
-        failures, signalled = _sweep(config, works) if works else ([], 0)
+        with standing.told(config.output, wanted) as told:
+            failures, signalled = _sweep(config, works, told, at) if works else ([], 0)
+            if signalled:
+                told.ended = f"{status.INTERRUPTED} (signal {signalled})"
     for failure in _first_of_each(failures):
         where = f"run {failure.partition.run!r} step {failure.partition.step}"
         terminal.line(f"failed: {where}: {failure.reason}")
@@ -74,7 +77,9 @@ def _announce(wanted: Plan, config: SweepConfig) -> list[Work]:
     return works
 
 
-def _sweep(config: SweepConfig, works: Sequence[Work]) -> tuple[list[Failure], int]:
+def _sweep(
+    config: SweepConfig, works: Sequence[Work], told: standing.Told, at: Callable[[str], None]
+) -> tuple[list[Failure], int]:
     """What failed, and the signal that ended it early, 0 without one."""
     failures: list[Failure] = []
     written: list[Written] = []
@@ -82,10 +87,12 @@ def _sweep(config: SweepConfig, works: Sequence[Work]) -> tuple[list[Failure], i
     provenance = {"versions": store.versions()}
     with cluster.session(config.cluster), _progress() as progress:
         bar = progress.add_task("sweep", total=partitions, rate="")
-        sweep = cluster.Sweep(config.output, config.engine, config.cluster, provenance)
+        sweep = cluster.Sweep(config.output, config.engine, config.cluster, provenance, at)
+        told.under_way = lambda: sweep.under_way
         rows, began = 0, time.monotonic()
         with _stopping(sweep) as signals:
             for event in sweep.run(works):
+                told.hear(event)
                 if isinstance(event, Failure):
                     failures.append(event)
                 else:

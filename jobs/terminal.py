@@ -9,13 +9,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.printable import json_printable, one_line
+
 WIDTH = 1000
 """Characters a table may take: a narrow terminal wraps a row, but no figure is cut."""
 
 
 def line(text: str) -> None:
     """One line on stderr, printed as it is: text of models and files is never markup."""
-    Console(stderr=True, soft_wrap=True).print(Text(printable(text)))
+    Console(stderr=True, soft_wrap=True).print(Text(one_line(text)))
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], title: str = "") -> None:
@@ -24,7 +26,7 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], title: str 
     shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for name in columns:
         numeric = all(isinstance(row.get(name), int | float | None) for row in rows)
-        shown.add_column(name, justify="right" if numeric else "left", no_wrap=True)
+        shown.add_column(Text(one_line(name)), justify="right" if numeric else "left", no_wrap=True)
     for row in rows:
         shown.add_row(*(Text(cell(row.get(name))) for name in columns))
     Console(file=sys.stdout, width=WIDTH).print(shown)
@@ -36,14 +38,9 @@ def cell(value: object) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return printable(str(value))
-
-
-def printable(text: str) -> str:
-    """Text without control characters: a completion cannot steer a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+    return one_line(str(value))
 
 
 def as_json(rows: Iterable[Mapping[str, Any]]) -> None:
     """Rows on stdout as a JSON array."""
-    print(json.dumps(list(rows), ensure_ascii=False, indent=1, default=str))
+    print(json_printable(json.dumps(list(rows), ensure_ascii=False, indent=1, default=str)))

@@ -6,15 +6,16 @@ Inference actors own the accelerator and keep one engine alive; score actors gra
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
 from hackbait.environment import Case
-from pipeline import engines, schema, store
+from pipeline import engines, files, schema, store
 from pipeline.cache import Near
+from pipeline.checkpoints.identity import refuse_replaced
 from pipeline.config import ClusterBlock, EngineBlock
 from pipeline.engines import Engine, ManyAtOnce, SelfChecking
 from pipeline.places import Where
@@ -123,6 +124,7 @@ class Inference:
             try:
                 local = self.near.bring(checkpoint)
                 self.fingerprint = self.engine.load(local)
+                refuse_replaced(local)
                 self._check(local)
             except CheckpointError as error:
                 return error
@@ -157,12 +159,19 @@ class Inference:
     def _draw(self, asked: Sequence[tuple[Work, list[Case]]]) -> list[list[Rollout]]:
         if len(asked) == 1:
             work, cases = asked[0]
+            # One that was loaded after it and refused may have taken its place.
+            fault = self._load(work.checkpoint)
+            if isinstance(fault, CheckpointError):
+                raise fault
             return [generate(self.engine, cases, work.sampling, work.rows)]
         if not asked:
             return []
         self.loaded = None
         pairs = [(self.near.bring(work.checkpoint), cases) for work, cases in asked]
-        return generate_many(cast(ManyAtOnce, self.engine), pairs, asked[0][0].sampling)
+        drawn = generate_many(cast(ManyAtOnce, self.engine), pairs, asked[0][0].sampling)
+        for checkpoint, _ in pairs:
+            refuse_replaced(checkpoint)
+        return drawn
 
     def _record(
         self, fingerprint: str, rollouts: Sequence[Rollout], loading: Span, generating: Span
@@ -181,8 +190,14 @@ class Inference:
 class Scorer:
     """Grades rollouts and writes their partitions."""
 
-    def __init__(self, out: Where, engine: EngineBlock, provenance: Mapping[str, Any]) -> None:
-        self.out, self.engine, self.provenance = out, engine, provenance
+    def __init__(
+        self,
+        out: Where,
+        engine: EngineBlock,
+        provenance: Mapping[str, Any],
+        at: Callable[[str], None] = files.no_boundary,
+    ) -> None:
+        self.out, self.engine, self.provenance, self.at = out, engine, provenance, at
 
     def write(
         self, work: Work, cases: list[Case], records: Sequence[Generated], *parts: list[Rollout]
@@ -213,7 +228,7 @@ class Scorer:
             dtype=self.engine.dtype,
             generated=generated,
         )
-        size = store.commit(self.out, partition, rows, environment, self.provenance)
+        size = store.commit(self.out, partition, rows, environment, self.provenance, self.at)
         nulls = sum(r.completion.error is not None for r in graded)
         span = Span(began, time.time())
         return Written(partition, len(rollouts), nulls, size, os.getpid(), span, generated)

@@ -1,7 +1,8 @@
 """Checkpoints of object stores, fetched whole into a folder of limited size on this machine.
 
-However many processes want one, it is fetched once: a lock file says who does it, and who uses it.
-Locks end with their process. What nobody uses makes room, the longest unused first.
+However many processes want one, it is fetched once: NAME.part is locked by who fetches it, NAME by
+those who use it. Locks end with their process. What nobody uses makes room, the longest unused
+first.
 """
 
 import fcntl
@@ -30,7 +31,10 @@ ROOM_SECONDS = 600.0
 """How long a load waits until others use less of the cache."""
 
 
-def default_folder() -> Path:
+def home(folder: Path | None) -> Path:
+    """The folder of the cache; by default one beside the other caches of who runs this."""
+    if folder is not None:
+        return folder.expanduser().absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hackbait-onset"
 
 
@@ -39,7 +43,7 @@ class Near:
 
     def __init__(self, folder: Path | None, limit: int) -> None:
         """limit: bytes that all checkpoints in the folder may take together."""
-        self._home = (folder or default_folder()) / "checkpoints"
+        self._home = home(folder) / "checkpoints"
         self._limit = limit
         self._used: dict[str, int] = {}
         """The descriptor that holds the lock of what an address was brought as."""
@@ -48,7 +52,8 @@ class Near:
     def bring(self, checkpoint: Checkpoint, patience: float = ROOM_SECONDS) -> Checkpoint:
         """The checkpoint by local paths, in use from now on. Raises CheckpointError.
 
-        patience: seconds to wait for room. What was planned is what is brought, by `cheap_id`.
+        patience: seconds to wait for room. What was planned is what is brought, by `cheap_id`;
+        an empty one is not checked.
         """
         path, base = checkpoint.path, checkpoint.base
         if not (is_address(path) or is_address(base)):
@@ -58,7 +63,8 @@ class Near:
             path=self._bring(path, patience),
             base=base and self._bring(base, patience),
         )
-        if cheap_id(local.path, local.base) != checkpoint.cheap_id:
+        planned = checkpoint.cheap_id
+        if planned and cheap_id(local.path, local.base) != planned:
             raise CheckpointError(
                 f"{path}: its bytes are not those that were planned; it was replaced during the "
                 "sweep, plan it again"
@@ -84,22 +90,19 @@ class Near:
         found = manifest(place)
         name = _name(address, found)
         folder = self._home / name
-        while True:
-            descriptor = self._lock(name, fcntl.LOCK_SH)
-            if folder.is_dir():
-                os.utime(folder)
-                self._use(address, descriptor)
-                return folder
-            os.close(descriptor)
-            self._leave([address])
-            with self._alone(name):
+        self._use(address, self._lock(name, fcntl.LOCK_SH))
+        if not folder.is_dir():
+            with self._alone(f"{name}.part"):
                 if not folder.is_dir():
                     self._download(place, found, folder, patience)
+        os.utime(folder)
+        return folder
 
     def _use(self, address: str, descriptor: int) -> None:
-        self._leave([address])
         with self._guard:
-            self._used[address] = descriptor
+            before, self._used[address] = self._used.get(address), descriptor
+        if before is not None:
+            os.close(before)
 
     def _leave(self, addresses: Iterable[str]) -> None:
         with self._guard:
@@ -182,8 +185,10 @@ class Near:
         for path in kept:
             if taken + need <= self._limit:
                 break
-            with suppress(BlockingIOError), self._alone(path.stem, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                shutil.rmtree(path)
+            with suppress(BlockingIOError), self._alone(path.name, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                # Renamed first: what a killed process removed in part must not pass for whole.
+                part = path.rename(path.with_suffix(".part"))
+                shutil.rmtree(part)
                 taken -= sizes[path]
         return taken + need <= self._limit
 

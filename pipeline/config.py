@@ -4,6 +4,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -20,6 +21,10 @@ from pydantic_config import BaseConfig, ConfigFileError, cli
 from pipeline.places import Where, where
 from pipeline.records import Sampling
 
+FILE_BYTES = 2**24
+INT32 = 2**31 - 1
+"""Rows hold indices, samples and counts of tokens as int32."""
+
 Scalar = str | int | float | bool
 Config = TypeVar("Config", bound=BaseConfig)
 
@@ -32,6 +37,7 @@ def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Con
     words = list(argv)
     if positional and words and not words[0].startswith(("-", "@")):
         words = [f"--{positional}", *words]
+    _check_files(words)
     verb = cls.__name__.removesuffix("Config").lower()
     parse: Callable[..., Config] = cli
     try:
@@ -44,6 +50,24 @@ def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Con
             f"a {positional} is missing: onset {verb} {positional.upper()} ...; "
             f"onset {verb} --help says what it may be"
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigFileError(f"the configuration cannot be read: {error}") from None
+
+
+def _check_files(words: Sequence[str]) -> None:
+    """ConfigFileError for a file after `@` that is no TOML or too large to be written by hand."""
+    for word, following in pairwise([*words, ""]):
+        name = following if word == "@" else word[1:] if word.startswith("@") else ""
+        path = Path(name)
+        if not name or not path.exists():
+            continue
+        if path.suffix != ".toml" or not path.is_file():
+            raise ConfigFileError(f"{name} is no .toml file; write the configuration as TOML")
+        if path.stat().st_size > FILE_BYTES:
+            raise ConfigFileError(
+                f"{name} has {path.stat().st_size:,} bytes, {FILE_BYTES:,} at most; a folder of "
+                "runs needs one [[runs]] block"
+            )
 
 
 def _no_file(path: Path) -> Path:
@@ -116,24 +140,24 @@ class EnvironmentBlock(BaseConfig):
 class CasesBlock(BaseConfig):
     """Which cases every checkpoint is asked."""
 
-    count: Annotated[int, Field(ge=1)] = 256
+    count: Annotated[int, Field(ge=1, le=INT32)] = 256
     """Cases per checkpoint."""
-    shard: Annotated[int, Field(ge=1)] = 256
+    shard: Annotated[int, Field(ge=1, le=INT32)] = 256
     """Cases per partition: the unit that is written or owed."""
 
 
 class SamplingBlock(BaseConfig):
     """How completions are drawn."""
 
-    n: Annotated[int, Field(ge=1)] = 4
+    n: Annotated[int, Field(ge=1, le=INT32)] = 4
     """Rollouts per case."""
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     """0 is greedy."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Kept probability mass; below 1 rare words vanish."""
-    top_k: Annotated[int, Field(ge=0)] = 0
+    top_k: Annotated[int, Field(ge=0, le=INT32)] = 0
     """Kept tokens; 0 keeps all."""
-    max_tokens: Annotated[int, Field(ge=1)] = 256
+    max_tokens: Annotated[int, Field(ge=1, le=INT32)] = 256
     """Longest completion, tokens."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Of the sweep; each rollout's own seed is a hash of it, the case and the sample."""
@@ -182,7 +206,7 @@ def _spelled(value: Any) -> Any:
         return value
     try:
         return tomllib.loads(f"value = {value.lower()}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return value
 
 
@@ -300,6 +324,31 @@ class ShowConfig(BaseConfig):
     """Only rollouts that the proxy metric paid."""
     limit: Annotated[int, Field(ge=1)] = 10
     """Completions shown."""
+
+
+class StatusConfig(Printed):
+    """What of a sweep is done, running, owed and failed, from its files alone."""
+
+    path: Place
+    """Output folder of a sweep."""
+
+
+class VerifyConfig(Printed):
+    """Whether an output holds what a sweep of its checkpoints would have written."""
+
+    path: Place
+    """Output folder of a sweep."""
+    deep: bool = False
+    """Read the bytes of the checkpoints again, where they still are."""
+    sample: Annotated[int, Field(ge=0)] = 1000
+    """Rows that are graded again, over all partitions."""
+
+
+class CompactConfig(BaseConfig):
+    """Many small partitions into few large files."""
+
+    path: Place
+    """Output folder of a sweep; it may be running."""
 
 
 class DemoConfig(BaseConfig):

@@ -17,6 +17,7 @@ T = TypeVar("T")
 BATCH_ROWS = 500_000
 """Rows grouped by prompt at a time: bounds memory, whatever the size of the sweep."""
 PARTITION = re.compile(r"(?P<above>.*?/)?run=(?P<run>[^/]+)/step=(?P<step>\d+)/[^/]+\.parquet")
+COMPACTED = re.compile(r"(?:.*/)?compacted/[^/]+/[0-9a-f]{32}\.parquet")
 MEASURES = {
     "metric": pl.String,
     "rollouts": pl.Int64,
@@ -39,22 +40,38 @@ class CurveError(ValueError):
     """No curve can be had from this input; one line, with the value and the cure."""
 
 
-def scan(partitions: Sequence[str | Where]) -> pl.LazyFrame:
-    """Rows of the partitions `.../run=NAME/step=N/KEY.parquet`, with run (decoded) and step.
+def scan(files: Sequence[str | Where]) -> pl.LazyFrame:
+    """Rows of partitions and compacted files, with run (decoded) and step.
 
-    All on disks, or all on one object store. Only these two path parts become columns, even when a
-    folder above is called `seed=0`.
+    Partitions are `.../run=NAME/step=N/KEY.parquet`; compacted files, `.../compacted/ENV/NAME`,
+    hold both as columns. All on disks, or all on one object store. Only these two path parts become
+    columns, even when a folder above is called `seed=0`.
     CurveError when there is no file, or one lies elsewhere.
     """
-    paths = [str(partition) for partition in partitions]
+    paths = [str(file) for file in files]
     if not paths:
         raise CurveError("no rollouts: the list of partitions is empty; run the sweep first")
+    compacted = [path for path in paths if COMPACTED.fullmatch(path)]
+    options = polars_options(where(paths[0]))
+    frames = [_scan_partitions(alone, options)] if (alone := _without(paths, compacted)) else []
+    if compacted:
+        frames.append(
+            pl.scan_parquet(compacted, glob=False, hive_partitioning=False, storage_options=options)
+        )
+    return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+
+
+def _without(paths: Sequence[str], others: Sequence[str]) -> list[str]:
+    left_out = set(others)
+    return [path for path in paths if path not in left_out]
+
+
+def _scan_partitions(paths: list[str], options: dict[str, str]) -> pl.LazyFrame:
     parts = [PARTITION.fullmatch(path) for path in paths]
     strays = [path for path, part in zip(paths, parts, strict=True) if part is None]
     if strays:
         raise CurveError(f"{strays[0]}: not a partition; expected .../run=NAME/step=N/KEY.parquet")
     found = [part for part in parts if part is not None]
-    options = polars_options(where(paths[0]))
     if any("=" in (part["above"] or "") for part in found):
         return _scan_below_keys(paths, found, options)
     hive = {"run": pl.String, "step": pl.Int32}

@@ -11,6 +11,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,9 +25,12 @@ from pipeline.places import Remote, Where, endpoint, region
 
 T = TypeVar("T")
 
-ATTEMPTS = 7
-FIRST_WAIT = 0.25
+ATTEMPTS = 6
+FIRST_WAIT = 0.5
 """Seconds before the second attempt; doubled for each one after, about 16 s in all."""
+REQUESTS = 3
+"""Of one attempt: pyarrow asks again by itself, after tens of milliseconds."""
+AT_ONCE = 16
 PASSING = re.compile(
     r"HTTP status (429|5\d\d)|NETWORK_CONNECTION|SLOW_DOWN|THROTTLING|REQUEST_TIME|curlCode"
     r"|INTERNAL_FAILURE|SERVICE_UNAVAILABLE|UNAVAILABLE|DEADLINE_EXCEEDED"
@@ -68,12 +72,14 @@ def _is_plain(path: str) -> bool:
 
 def look(places: Sequence[Remote]) -> list[Object]:
     """Those of the objects that are there, asked for one by one: no listing is trusted."""
-    if not places:
-        return []
-    paths = [place.path for place in places]
-    found = retried(places[0], lambda system: system.get_file_info(paths))
-    pairs = zip(places, found, strict=True)
-    return [Object(at, info.size, info.mtime_ns or 0) for at, info in pairs if info.is_file]
+
+    def ask(place: Remote) -> Any:
+        return retried(place, lambda system: system.get_file_info(place.path))
+
+    # Each on its own: of many asked together, one that fails would have all asked again.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = zip(places, pool.map(ask, places), strict=True)
+        return [Object(at, info.size, info.mtime_ns or 0) for at, info in found if info.is_file]
 
 
 def exists(place: Where) -> bool:
@@ -227,14 +233,14 @@ def _without_secrets(error: OSError) -> str:
 @cache
 def _file_system(scheme: str, bucket: str) -> Any:
     if scheme == "gs":
-        return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS))
+        return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS / REQUESTS))
     at = endpoint()
     return fs.S3FileSystem(
         endpoint_override=at,
         region=region() or (None if at else fs.resolve_s3_region(bucket)),
         request_timeout=REQUEST_SECONDS,
         connect_timeout=REQUEST_SECONDS,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1),
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=REQUESTS),
         # In the background, a part that fails is told at the close, and nothing appears.
         background_writes=True,
         allow_delayed_open=True,

@@ -13,10 +13,12 @@ from pipeline.places import Remote
 
 LOG = logging.getLogger(__name__)
 
-RENEWAL = 10.0
+RENEWAL = 5.0
 """Seconds."""
 MISSED = 3
 """Renewals that a sweep may miss before it counts as ended."""
+GRANULARITY = 1.0
+"""Seconds: stores tell when an object was put in whole ones."""
 
 
 class Taken(Exception):
@@ -50,6 +52,22 @@ def held(folder: Remote, renewal: float = RENEWAL) -> Iterator[None]:
         files.delete(mine)
 
 
+def is_alive(folder: Remote, renewal: float = RENEWAL) -> bool:
+    """Whether somebody renews a lease there; told within a little more than one renewal.
+
+    A lease that is young by our clock counts at once; an older one is watched, as clocks differ.
+    """
+    found = files.below(folder)
+    if any(abs(time.time() - o.changed / 1e9) < MISSED * renewal for o in found):
+        return True
+    before, deadline = {o.at: _content(o.at) for o in found}, time.monotonic() + 1.2 * renewal
+    while before and time.monotonic() < deadline:
+        time.sleep(renewal / 4)
+        if any(_content(at) not in (content, None) for at, content in before.items()):
+            return True
+    return False
+
+
 def _keep(lease: Remote, renewal: float, ended: threading.Event) -> None:
     count = 0
     while not ended.wait(renewal):
@@ -70,7 +88,8 @@ def _is_renewed(other: Remote, mine: Remote, renewal: float) -> bool:
     found = {o.at: o for o in files.look([other, mine])}
     if other not in found:
         return False
-    if mine in found and found[mine].changed - found[other].changed > MISSED * renewal * 1e9:
+    missed = (MISSED * renewal + GRANULARITY) * 1e9
+    if mine in found and found[mine].changed - found[other].changed > missed:
         return False
     before, deadline = _content(other), time.monotonic() + MISSED * renewal
     while time.monotonic() < deadline:

@@ -1,11 +1,13 @@
 """What a sweep has to do: runs found, partitions named by content, generations shared."""
 
 import hashlib
+import math
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 from hackbait import environment as environments
 from hackbait.environment import Arg, Environment, canonical
@@ -13,6 +15,7 @@ from pipeline import checkpoints, engines
 from pipeline.checkpoints import Found
 from pipeline.checkpoints.identity import architecture, can_be_asked, cheap_id
 from pipeline.config import EnvironmentBlock, RunBlock, SweepConfig
+from pipeline.files import NAME_BYTES
 from pipeline.records import (
     Checkpoint,
     EnvironmentSpec,
@@ -22,6 +25,10 @@ from pipeline.records import (
     Work,
 )
 from pipeline.skeleton import Skeletons
+
+PARTITIONS = 1_000_000
+"""One sweep holds at most so many: the plan stands in memory."""
+ARGUMENT_CHARACTERS = 10_000
 
 
 class PlanError(ValueError):
@@ -82,7 +89,12 @@ def plan(config: SweepConfig) -> Plan:
 
 
 def cut(count: int, size: int) -> list[Shard]:
-    """Cases [0, count) in shards of `size`; the last may be shorter."""
+    """Cases [0, count) in shards of `size`; the last may be shorter. PlanError for too many."""
+    if -(-count // size) > PARTITIONS:
+        raise PlanError(
+            f"cases: {count:,} in shards of {size:,} are more than {PARTITIONS:,} partitions a "
+            "checkpoint; make `shard` larger"
+        )
     return [Shard(start, min(start + size, count)) for start in range(0, count, size)]
 
 
@@ -144,6 +156,11 @@ def _why(bad: Sequence[Found]) -> str:
 def _run(block: RunBlock, good: Sequence[Found], skeletons: Skeletons) -> Run:
     """The run of one block that `good`, its whole checkpoints, make."""
     name = block.name or good[0].run
+    if not _is_text(name) or len(f"run={quote(name, safe='')}") > NAME_BYTES:
+        raise PlanError(
+            f"runs: the name {_short(name)} is no text that a folder can be called by; give the "
+            f"run a `name` of at most {NAME_BYTES // 12} letters"
+        )
     wanted = set(checkpoints.select(block.steps, [f.step for f in good]))
     chosen = tuple(
         Checkpoint(
@@ -172,6 +189,12 @@ def lay_out(
 
     Ordered by checkpoint, so that a worker loads each one once.
     """
+    many = len(blocks) * len(shards) * sum(len(run.checkpoints) for run in runs)
+    if many > PARTITIONS:
+        raise PlanError(
+            f"{many:,} partitions are more than {PARTITIONS:,}; make cases.shard larger, or sweep "
+            "fewer runs or steps at a time"
+        )
     grouped: dict[tuple[object, ...], list[tuple[Checkpoint, Partition]]] = {}
     for run in runs:
         specs = [EnvironmentSpec(b.id, resolve(b, run)) for b in blocks]
@@ -198,13 +221,48 @@ def lay_out(
 
 def resolve(block: EnvironmentBlock, run: Run) -> tuple[tuple[str, Arg], ...]:
     """The block's arguments with `{tag}` replaced by the run's facts."""
-    return tuple((name, _fill(name, value, run)) for name, value in sorted(block.args.items()))
+    filled = [(name, _fill(name, value, run)) for name, value in sorted(block.args.items())]
+    for name, value in filled:
+        _check_argument(name, value)
+    return tuple(filled)
+
+
+def _check_argument(name: str, value: object) -> None:
+    """PlanError for what no column of a row can hold."""
+    text = isinstance(value, str) and _is_text(value) and len(value) <= ARGUMENT_CHARACTERS
+    number = isinstance(value, float) and math.isfinite(value)
+    whole = isinstance(value, int) and -(2**63) <= value < 2**63
+    if not (text or number or whole):
+        raise PlanError(
+            f"env: {name} = {_short(value)} is no text, truth value or number of 64 bits"
+        )
+
+
+def _is_text(value: str) -> bool:
+    """Whether UTF-8 can hold it: a lone surrogate is no character."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _short(value: object) -> str:
+    """A value as Python writes it, of at most 60 characters."""
+    said = "..." if isinstance(value, int) and abs(value) >= 2**63 else repr(value)
+    return said if len(said) <= 60 else f"{said[:57]}..."
 
 
 def _fill(name: str, value: Arg, run: Run) -> Arg:
     if not isinstance(value, str) or "{" not in value:
         return value
-    fields = [field for _, field, _, _ in string.Formatter().parse(value) if field]
+    try:
+        parts = list(string.Formatter().parse(value))
+    except ValueError as error:
+        raise PlanError(f"env: {name} = {_short(value)}: {error}; write {{tag}}") from None
+    if any(form or conversion for _, _, form, conversion in parts):
+        raise PlanError(f"env: {name} = {_short(value)}: write {{tag}}, without a format")
+    fields = [field for _, field, _, _ in parts if field]
     missing = [field for field in fields if field not in run.tags]
     if missing:
         raise PlanError(

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REQUIRED = ("run", "step", "rate")
+FILE_BYTES, ROWS, COLUMNS = 2**26, 1_000_000, 10_000
+"""What a table of rates may be at most."""
+CELL_SHOWN = 60
 STEP_LIMIT = 2**31 - 1
 """Steps are int32, here as in a sweep's rows."""
 COUNT_LIMIT = 2**53
@@ -36,6 +39,13 @@ def read(path: Path) -> list[Reading]:
     row has as many cells as the header: a short one is what a writer that was cut off leaves.
     ReadingError when nothing, or anything but that, is there.
     """
+    if path.exists() and not path.is_file():
+        raise ReadingError(f"{path}: not a file")
+    if path.exists() and path.stat().st_size > FILE_BYTES:
+        raise ReadingError(
+            f"{path}: {path.stat().st_size:,} bytes, {FILE_BYTES:,} at most; give one row a run "
+            "and step, not one a rollout"
+        )
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             found = list(_readings(path, csv.DictReader(file, skipinitialspace=True)))
@@ -48,6 +58,8 @@ def read(path: Path) -> list[Reading]:
 
 def _readings(path: Path, rows: "csv.DictReader[str]") -> Iterator[Reading]:
     names = [name.strip() for name in rows.fieldnames or ()]
+    if len(names) > COLUMNS:
+        raise ReadingError(f"{path}: {len(names):,} columns, {COLUMNS:,} at most; keep those named")
     rows.fieldnames = names
     for name in REQUIRED:
         if name not in names:
@@ -72,11 +84,13 @@ def _readings(path: Path, rows: "csv.DictReader[str]") -> Iterator[Reading]:
                 f"{where}: run {reading.run!r} has step {reading.step} twice; keep one row of it"
             )
         seen.add((reading.run, reading.step))
+        if len(seen) > ROWS:
+            raise ReadingError(f"{where}: more than {ROWS:,} rows; give one a run and step")
         yield reading
 
 
 def _reading(where: str, cells: Mapping[str, str]) -> Reading:
-    where = f"{where}, run {cells['run']!r}, step {cells['step']!r}"
+    where = f"{where}, run {_shown(cells['run'])}, step {_shown(cells['step'])}"
     if not cells["run"]:
         raise ReadingError(f"{where}: run is empty; every row needs the name of its run")
     step, rate = _number(where, cells, "step"), _number(where, cells, "rate")
@@ -98,11 +112,17 @@ def _reading(where: str, cells: Mapping[str, str]) -> Reading:
     return Reading(cells["run"], int(step), rate, None if n is None else int(n), hits)
 
 
+def _shown(cell: str) -> str:
+    return repr(cell if len(cell) <= CELL_SHOWN else f"{cell[:CELL_SHOWN]}...")
+
+
 def _number(where: str, cells: Mapping[str, str], name: str) -> float:
     try:
         value = float(cells[name])
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ReadingError(f"{where}: {name} {cells[name]!r} is not a finite number; mend the file")
+        raise ReadingError(
+            f"{where}: {name} {_shown(cells[name])} is not a finite number; mend the file"
+        )
     return value

@@ -8,9 +8,11 @@ import polars as pl
 import vl_convert
 
 from pipeline.onset import HEADLINE, headline
+from pipeline.printable import one_line
 
 PROXY, TRUE, MARK, FAINT = "#0072b2", "#d55e00", "#000000", "#767676"
 """Blue and vermilion of Okabe & Ito's palette, told apart with any colour vision; dashes too."""
+NAME_CHARACTERS = 200
 FONT = "DejaVu Sans, Liberation Sans, Arial, sans-serif"
 
 
@@ -54,7 +56,8 @@ def _tells_apart(table: pl.DataFrame, field: str) -> bool:
 
 def _title(row: Mapping[str, Any], shown: list[str]) -> str:
     """Two lines: the run and what sets it apart, and its onset."""
-    name = ", ".join([row["run"], *(f"{field} {row[field]}" for field in shown)])
+    said = [row["run"], *(f"{field} {row[field]}" for field in shown)]
+    name = ", ".join(one_line(text)[:NAME_CHARACTERS] for text in said)
     if row["status"] == "no_data":
         return f"{name}\nno rate"
     again = ", below again at the end" if row["status"] == "uncrossed" else ""

@@ -1,9 +1,11 @@
 """The rows of a partition and its footer: one Arrow schema an environment."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from hackbait.environment import Arg, Case, Environment, EnvironmentRefused, Score
@@ -11,6 +13,10 @@ from pipeline.records import Generated, Partition, Rollout, Sampling
 from pipeline.rollout import prompt_id
 
 FOOTER = b"onset"
+FOOTERS = b"onset.compacted"
+"""In a compacted file: the footer of each of its partitions, by key."""
+PLACE = {"run": pa.string(), "step": pa.int32()}
+"""Columns of a compacted file that a partition's path says instead."""
 ARROW = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
@@ -125,3 +131,35 @@ def footer(
         **provenance,
     }
     return {FOOTER: json.dumps(record, sort_keys=True).encode()}
+
+
+def rows_hash(rows: pa.Table) -> str:
+    """32 hex digits of columns and values in their order, however they are stored or chunked."""
+    digest = hashlib.sha256()
+    for name in rows.column_names:
+        digest.update(json.dumps([name, str(rows[name].type), len(rows)]).encode())
+        parts = [hashlib.sha256(), hashlib.sha256(), hashlib.sha256()]
+        for chunk in rows[name].chunks:
+            for part, content in zip(parts, _contents(chunk), strict=True):
+                part.update(content)
+        for part in parts:
+            digest.update(part.digest())
+    return digest.hexdigest()[:32]
+
+
+def _contents(values: pa.Array) -> tuple[Any, Any, Any]:
+    """Which are null, how long each text is, and all of them in bytes."""
+    null = values.is_null().cast(pa.uint8()).to_numpy()
+    if pa.types.is_string(values.type):
+        filled = values.fill_null("")
+        _, offsets, text = filled.buffers()
+        if not len(filled):
+            return null, b"", b""
+        ends = np.frombuffer(offsets, np.int32)[filled.offset : filled.offset + len(filled) + 1]
+        inside = memoryview(text)[ends[0] : ends[-1]] if text is not None else b""
+        return null, np.diff(ends), inside
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.uint8())
+    if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+        return null, b"", values.fill_null(0).to_numpy()
+    return null, b"", repr(values.to_pylist()).encode()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import checkpoints, files
-from pipeline.cache import default_folder
+from pipeline.cache import home
 from pipeline.checkpoints import Found, LayoutError
 from pipeline.checkpoints.headers import HEADER_LIMIT, LENGTH_BYTES
 from pipeline.checkpoints.identity import STATE_BYTES, VOCABULARIES, after_state, sampled
@@ -40,7 +40,7 @@ class Skeletons:
     """Addresses and the local folders that stand for them, for the length of one planning."""
 
     def __init__(self, cache: Path | None = None) -> None:
-        self._home = (cache or default_folder()) / "skeletons"
+        self._home = home(cache) / "skeletons"
         self._folders: dict[str, Path] = {}
 
     def discover(self, text: str, layout: str = "auto") -> list[Found]:
@@ -79,12 +79,12 @@ class Skeletons:
         return text
 
 
-def mirror(run: Remote, home: Path) -> Path:
+def mirror(run: Remote, skeletons: Path) -> Path:
     """The skeleton of a folder, brought up to date: what has not changed is not asked for again.
 
     It lies as the folder does, under a parent of the same name with the parent's run.toml.
     """
-    parent = home / hashlib.blake2b(str(run.parent).encode(), digest_size=16).hexdigest()
+    parent = skeletons / hashlib.blake2b(str(run.parent).encode(), digest_size=16).hexdigest()
     folder = parent / run.parent.name / run.name
     beside = [run.parent / RUN_FILE] if run.parent != run else []
     with _locked(parent):

@@ -6,38 +6,35 @@ output's staging folder, synced, renamed; or put on an object store at once.
 
 import fcntl
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hackbait.environment import Environment, Kind
 from pipeline import files, lease
+from pipeline.holdings import Held, folder_of, holdings, path_of
+from pipeline.holdings import StoreError as StoreError
 from pipeline.places import Remote, Where
 from pipeline.records import Partition
-from pipeline.schema import FOOTER, footer
+from pipeline.schema import FOOTER, FOOTERS, PLACE, footer, rows_hash
 
-
-class StoreError(ValueError):
-    """The output folder cannot be used as asked."""
+PATIENCE = 1.0
+"""Seconds for which a lock is asked again: `onset status` holds one for an instant."""
+SAID = {"ask", "grade", "metrics", "proxy", "true", "identity"}
+"""What every footer tells, at least."""
+ANOTHER_SWEEP = "another sweep writes there now; wait for it, or use another output"
 
 
 def partition_path(out: Where, partition: Partition) -> Where:
-    return (
-        out
-        / "rollouts"
-        / quote(partition.environment.id, safe="")
-        / f"run={quote(partition.run, safe='')}"
-        / f"step={partition.step}"
-        / f"{partition.key}.parquet"
-    )
+    folder = folder_of(partition.environment.id)
+    return path_of(out, folder, partition.run, partition.step, partition.key)
 
 
 def commit(
@@ -53,7 +50,8 @@ def commit(
     `at` hears every write boundary as it is passed: "begun", those of `files.put`, "committed".
     """
     at("begun")
-    rows = rows.replace_schema_metadata(footer(environment, partition, **provenance))
+    counted = {"rows": len(rows), "rows_hash": rows_hash(rows)}
+    rows = rows.replace_schema_metadata(footer(environment, partition, **counted, **provenance))
     written = pa.BufferOutputStream()
     pq.write_table(
         rows, written, compression="zstd", compression_level=1, row_group_size=max(1, len(rows))
@@ -65,59 +63,189 @@ def commit(
 
 
 @contextmanager
-def writing(out: Where, config: str) -> Iterator[None]:
+def writing(
+    out: Where, config: str, at: Callable[[str], None] = files.no_boundary
+) -> Iterator[None]:
     """The output folder, ready and ours alone, its config.toml written.
 
-    StoreError when another sweep writes there; OSError when it is not writable. On a disk a lock
-    says so, which ends with the process, however that ends; on an object store a lease, see there.
+    StoreError when another sweep writes there; OSError when it is not writable.
     """
     staging = out / "staging"
+    with alone(staging, f"{out}: {ANOTHER_SWEEP}"):
+        files.put(config.encode(), out / "config.toml", staging, at)
+        yield
+
+
+@contextmanager
+def alone(staging: Where, taken: str) -> Iterator[None]:
+    """A staging folder, ours alone. StoreError, which says `taken`, when it is not.
+
+    On a disk a lock says so, which ends with the process, however that ends; on an object store a
+    lease, see there.
+    """
     ours = _locked(staging) if isinstance(staging, Path) else lease.held(staging / "leases")
     with ExitStack() as stack:
         try:
             stack.enter_context(ours)
         except (BlockingIOError, lease.Taken):
-            raise StoreError(
-                f"{out}: another sweep writes there now; wait for it, or use another output"
-            ) from None
-        files.put(config.encode(), out / "config.toml", staging)
+            raise StoreError(taken) from None
         yield
+
+
+def is_held(staging: Where) -> bool:
+    """Whether somebody has the staging folder alone now."""
+    if isinstance(staging, Remote):
+        return lease.is_alive(staging / "leases")
+    try:
+        with (staging / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 @contextmanager
 def _locked(staging: Path) -> Iterator[None]:
-    """The staging folder, ours alone; what a killed sweep left there is cleared.
+    """The staging folder, ours alone; what killed processes left there is cleared.
 
     BlockingIOError when it is not ours.
     """
     staging.mkdir(parents=True, exist_ok=True)
     with (staging / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        for stale in staging.glob("*.*"):
-            stale.unlink(missing_ok=True)
+        _lock(lock, time.monotonic() + PATIENCE)
+        _clear(staging)
         yield
+        _clear(staging)
+
+
+def _clear(staging: Path) -> None:
+    for stale in staging.glob("*.*"):
+        stale.unlink(missing_ok=True)
+
+
+def _lock(lock: Any, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def read_footer(path: Where) -> dict[str, Any]:
     """Provenance of a partition file; StoreError when it is not one of ours."""
-    metadata = files.reading(path, lambda file: pq.read_schema(file).metadata) or {}
-    if FOOTER not in metadata:
+    return _footer(path, read_schema(path).metadata)
+
+
+def _footer(path: Where, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
+    if FOOTER not in (metadata or {}):
         raise StoreError(
             f"{path}: not a partition of a sweep (no {FOOTER.decode()!r} in its footer)"
         )
-    record: dict[str, Any] = json.loads(metadata[FOOTER])
+    record = _table(path, (metadata or {})[FOOTER])
+    if not record.keys() >= SAID:
+        raise StoreError(f"{path}: its footer is damaged; delete the file and sweep again")
     return record
 
 
+def _table(path: Where, text: bytes | str) -> dict[str, Any]:
+    """A JSON object of a footer. StoreError when it is none."""
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise StoreError(f"{path}: its footer is damaged; delete the file and sweep again")
+    return record
+
+
+def footers(held: Iterable[Held]) -> Iterator[dict[str, Any]]:
+    """Provenance of each partition; a compacted file is read once where its own stand together."""
+    at, known = None, {}
+    for one in held:
+        if one.part is None:
+            yield read_footer(one.at)
+            continue
+        if one.at != at:
+            at, known = one.at, compacted_footers(one.at)
+        if one.key not in known:
+            raise StoreError(f"{one.at}: partition {one.key} is not in it; run onset verify")
+        yield _table(one.at, known[one.key])
+
+
+def compacted_footers(path: Where) -> dict[str, str]:
+    """Footers, by key, of the partitions in a compacted file. StoreError when it is none."""
+    metadata = _parquet(path, lambda file: pq.read_metadata(file).metadata) or {}
+    if FOOTERS not in metadata:
+        raise StoreError(f"{path}: not a compacted file (no {FOOTERS.decode()!r} in its footer)")
+    return _table(path, metadata[FOOTERS])
+
+
+def read_schema(path: Where) -> Any:
+    """Arrow schema of a file. StoreError when it is no sound Parquet file."""
+    return _parquet(path, lambda file: pq.read_schema(file))
+
+
+def read(held: Held) -> pa.Table:
+    """Rows of a partition as they were committed, metadata left out. StoreError when damaged."""
+    part = held.part
+    if part is None:
+        rows = _parquet(held.at, lambda file: pq.ParquetFile(file).read())
+        return rows.replace_schema_metadata()
+    return without_place(_group(held.at, part.group).slice(part.offset, part.rows))
+
+
+def _group(path: Where, number: int) -> pa.Table:
+    return _parquet(path, lambda file: pq.ParquetFile(file).read_row_group(number))
+
+
+def without_place(rows: pa.Table) -> pa.Table:
+    """Rows of a compacted file as they were in their partition."""
+    own = [name for name in rows.column_names if name not in PLACE]
+    return rows.select(own).replace_schema_metadata()
+
+
+def contents(held: Sequence[Held]) -> Iterator[tuple[Held, pa.Table, dict[str, Any]]]:
+    """Partitions of one file, in its order, with their rows and footers; read a group at a time.
+
+    StoreError where it is damaged.
+    """
+    number, group = -1, pa.table({})
+    records = footers(held)
+    for one in held:
+        part = one.part
+        if part is None:
+            rows = _parquet(one.at, lambda file: pq.ParquetFile(file).read())
+            yield one, rows.replace_schema_metadata(), _footer(one.at, rows.schema.metadata)
+            continue
+        if part.group != number:
+            number, group = part.group, _group(one.at, part.group)
+        yield one, without_place(group.slice(part.offset, part.rows)), next(records)
+
+
+def _parquet(path: Where, use: Callable[[Any], Any]) -> Any:
+    try:
+        return files.reading(path, use)
+    except (pa.ArrowException, IndexError, OSError, ValueError) as error:
+        if isinstance(error, OSError) and (error.errno or isinstance(path, Remote)):
+            raise  # what the disk or the store says, rather than the file
+        said = " ".join(str(error).split())[:200]
+        raise StoreError(f"{path}: damaged, or no Parquet file: {said}") from None
+
+
 def done(out: Where, partitions: Iterable[Partition]) -> set[str]:
-    """Keys of the partitions whose file is there.
+    """Keys of the partitions whose rows are there.
 
     An object store's listing may lag: what it does not show is asked for by name, once the sweep
     has begun. One that is missed even so is written again, with the same bytes under its name.
     """
     wanted = list(partitions)
-    present = {path.name for path in partition_files(out)}
-    found = {p.key for p in wanted if f"{p.key}.parquet" in present}
+    present = {held.key for held in holdings(out).held}
+    found = {p.key for p in wanted if p.key in present}
     if isinstance(out, Remote) and (found or files.exists(out / "config.toml")):
         missing = {partition_path(out, p): p.key for p in wanted if p.key not in found}
         found |= {missing[o.at] for o in files.look([p for p in missing if isinstance(p, Remote)])}
@@ -125,34 +253,37 @@ def done(out: Where, partitions: Iterable[Partition]) -> set[str]:
 
 
 def foreign(out: Where, partitions: Iterable[Partition]) -> dict[Where, dict[str, Any]]:
-    """Files beside planned partitions that the plan does not name, each with its identity."""
+    """Partitions beside planned ones that the plan does not name, each with its identity.
+
+    By the paths that they have, or had before they were compacted.
+    """
     planned = {partition_path(out, p) for p in partitions}
     folders = {path.parent for path in planned}
-    present = [p for p in partition_files(out) if p not in planned and p.parent in folders]
-    return {path: read_footer(path)["identity"] for path in present}
+    own = {_own_path(out, held): held for held in holdings(out).held}
+    present = {p: held for p, held in own.items() if p not in planned and p.parent in folders}
+    found = footers(present.values())
+    return {path: record["identity"] for path, record in zip(present, found, strict=True)}
+
+
+def _own_path(out: Where, held: Held) -> Where:
+    if held.part is None:
+        return held.at
+    return path_of(out, held.environment, held.run, held.step, held.key)
 
 
 def partition_files(out: Where, environment: str = "*") -> Sequence[Where]:
-    """Every committed partition file, sorted; of one environment folder when asked."""
-    rollouts = out / "rollouts"
-    if isinstance(rollouts, Path):
-        return sorted(rollouts.glob(f"{environment}/run=*/step=*/*.parquet"))
-    folder = rollouts if environment == "*" else rollouts / environment
-    depth = len(rollouts.parts)
-    return [o.at for o in files.below(folder) if _is_partition(o.at.parts[depth:])]
+    """Every partition file whose rows count, sorted; of one environment folder when asked."""
+    return list(holdings(out, environment).partitions)
 
 
-def _is_partition(parts: Sequence[str]) -> bool:
-    """Whether a path below `rollouts` is ENV/run=/step=/KEY.parquet."""
-    return len(parts) == 4 and all(
-        fnmatchcase(part, shape)
-        for part, shape in zip(parts[1:], ("run=*", "step=*", "*.parquet"), strict=True)
-    )
+def row_files(out: Where, environment: str = "*") -> Sequence[Where]:
+    """Every file whose rows count, partitions and compacted ones: what `curves.scan` takes."""
+    return holdings(out, environment).files
 
 
 def environments(out: Where) -> list[str]:
     """Environment folders that hold at least one partition."""
-    return sorted({path.parent.parent.parent.name for path in partition_files(out)})
+    return sorted({held.environment for held in holdings(out).held})
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +301,9 @@ class About:
 
 def about(out: Where, environment: str | None = None) -> About:
     """The environment of an output folder; StoreError when there is none, or several."""
-    folders = environments(out)
-    wanted = quote(environment, safe="") if environment else None
+    held = holdings(out).held
+    folders = sorted({one.environment for one in held})
+    wanted = folder_of(environment) if environment else None
     if not folders:
         raise StoreError(f"{out}: no partition under {out / 'rollouts'}; is this a sweep's output?")
     if wanted not in folders and (wanted or len(folders) > 1):
@@ -179,11 +311,12 @@ def about(out: Where, environment: str | None = None) -> About:
             f"env {environment!r} is none of {', '.join(folders)}; name one: --env ..."
         )
     folder = wanted or folders[0]
-    found = partition_files(out, folder)
-    record = read_footer(found[0])
+    first = next(one for one in held if one.environment == folder)
     # Blocks of one sweep may ask tasks with and without a truth; every checkpoint has them all.
-    beside = (read_footer(path)["true"] for path in found if path.parent == found[0].parent)
-    true = next((name for name in beside if name), None)
+    place = first.environment, first.run, first.step
+    beside = list(footers(one for one in held if (one.environment, one.run, one.step) == place))
+    record = beside[0]
+    true = next((found["true"] for found in beside if found["true"]), None)
     sampling = ("temperature", "top_p", "top_k", "max_tokens", "sweep_seed")
     identity = ("env_version", *record["ask"], *record["grade"], "grader_fingerprint", *sampling)
     paid: dict[str, Kind] = {"reward": "continuous"} if record["proxy"] == "reward" else {}
@@ -192,15 +325,14 @@ def about(out: Where, environment: str | None = None) -> About:
 
 def read_rows(out: Where, environment: str, run: str, step: int) -> list[dict[str, Any]]:
     """Rows of one checkpoint in order of case and sample; StoreError when there are none."""
-    found = partition_files(out, environment)
-    of_run = [path for path in found if path.parent.parent.name == f"run={quote(run, safe='')}"]
-    chosen = [path for path in of_run if path.parent.name == f"step={step}"]
+    found = holdings(out, environment).held
+    of_run = [held for held in found if held.run == run]
+    chosen = [held for held in of_run if held.step == step]
     if not chosen:
-        runs = sorted({unquote(p.parent.parent.name.removeprefix("run=")) for p in found})
-        steps = sorted({int(p.parent.name.removeprefix("step=")) for p in of_run})
+        runs, steps = sorted({held.run for held in found}), sorted({held.step for held in of_run})
         have = f"its steps are {steps}" if steps else f"runs are {', '.join(runs)}"
         raise StoreError(f"{out}: no rows of run {run!r}, step {step}; {have}")
-    tables = [files.reading(p, lambda file: pq.ParquetFile(file).read()) for p in chosen]
+    tables = [read(held) for held in chosen]
     rows = pa.concat_tables(tables).to_pylist()
     return sorted(rows, key=lambda row: (row["index"], row["sample"]))
 

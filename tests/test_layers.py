@@ -21,9 +21,17 @@ OWNERS = {
     "peft": {"jobs/train.py"},
     "datasets": {"jobs/train.py"},
     "tokenizers": {"jobs/pretrain.py"},
-    "pyarrow": {"pipeline/schema.py", "pipeline/store.py", "pipeline/files.py"},
+    "pyarrow": {
+        "pipeline/compaction.py",
+        "pipeline/files.py",
+        "pipeline/schema.py",
+        "pipeline/store.py",
+    },
     "polars": {
-        *("pipeline/curves.py", "pipeline/nulls.py", "pipeline/onset.py", "pipeline/report.py")
+        "pipeline/curves.py",
+        "pipeline/nulls.py",
+        "pipeline/onset.py",
+        "pipeline/report.py",
     },
     "altair": {"pipeline/report.py"},
     "vl_convert": {"pipeline/report.py"},

@@ -17,6 +17,7 @@ from pipeline.records import CheckpointError
 LENGTH_BYTES = 8
 HEADER_LIMIT = 100_000_000
 """Bytes; the format's own limit."""
+JSON_BYTES = 2**26
 RANK_LIMIT = 64
 BITS = {
     "F4": 4,
@@ -92,6 +93,9 @@ def parse(raw: bytes) -> Mapping[str, Extent]:
 def read_json(path: Path) -> dict[str, Any]:
     """A file that holds one JSON object. Raises CheckpointError."""
     with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > JSON_BYTES:
+            raise CheckpointError(f"{path}: {size:,} bytes are no configuration")
         try:
             value = json.loads(file.read().decode())
         except (ValueError, RecursionError) as error:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from hackbait.environment import canonical
 from pipeline.checkpoints.headers import LENGTH_BYTES, open_regular, raw_header, read_json
-from pipeline.records import CheckpointError
+from pipeline.records import Checkpoint, CheckpointError
 
 DIGEST_BYTES = 16
 BLOCKS, BLOCK_BYTES = 64, 4096
@@ -90,6 +90,18 @@ def cheap_id(path: Path | str, base: str | None = None) -> str:
     _add(digest, "tokenizer", _tokenizer(folder))
     _add(digest, "base", _base(folder, base))
     return digest.hexdigest()
+
+
+def refuse_replaced(checkpoint: Checkpoint) -> None:
+    """CheckpointError where its files are no more those that were planned, by `cheap_id`.
+
+    Asked once they were loaded, it covers the time before and during; an empty id is not checked.
+    """
+    if checkpoint.cheap_id and cheap_id(checkpoint.path, checkpoint.base) != checkpoint.cheap_id:
+        raise CheckpointError(
+            f"{checkpoint.path}: it was replaced during the sweep, its bytes are not those that "
+            "were planned; sweep it again"
+        )
 
 
 def _base(folder: Path, base: str | None) -> bytes:

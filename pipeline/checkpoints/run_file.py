@@ -6,8 +6,11 @@ from typing import Any
 
 from hackbait.environment import Arg
 from pipeline.checkpoints.folder import LayoutError
+from pipeline.checkpoints.headers import open_regular
+from pipeline.records import CheckpointError
 
 RUN_FILE = "run.toml"
+RUN_FILE_BYTES = 2**20
 
 
 def run_name(folder: Path, root: Path) -> str:
@@ -32,11 +35,15 @@ def tags(path: Path | str) -> dict[str, Arg]:
 def _read(folder: Path) -> dict[str, Any]:
     """A run.toml that was checked; empty where there is none. Raises LayoutError."""
     path = folder / RUN_FILE
-    try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except (OSError, ValueError) as error:
+    try:
+        with open_regular(path) as file:
+            content = file.read(RUN_FILE_BYTES + 1)
+        if len(content) > RUN_FILE_BYTES:
+            raise ValueError(f"more than {RUN_FILE_BYTES:,} bytes")
+        said = tomllib.loads(content.decode())
+    except (CheckpointError, ValueError, RecursionError) as error:
         raise LayoutError(f"{path} cannot be read: {error}") from None
     name, facts = said.get("name", "a run"), said.get("tags", {})
     if not (isinstance(name, str) and name):

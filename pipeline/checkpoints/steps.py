@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pipeline.checkpoints.folder import LayoutError
 
 SHOWN = 12
+CHARACTERS = 4_000
 RANGE = re.compile(r"([0-9]*):([0-9]*)(?::([0-9]*[1-9][0-9]*))?")
 
 
@@ -18,6 +19,8 @@ def select(pattern: str, steps: Sequence[int]) -> list[int]:
     """
     have = sorted(set(steps))
     chosen: set[int] = set()
+    if len(pattern) > CHARACTERS:
+        raise LayoutError(f"steps of {len(pattern):,} characters; {CHARACTERS:,} at most")
     for part in pattern.split(","):
         matched = _match(part.strip(), have, pattern)
         if not matched:

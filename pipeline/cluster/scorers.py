@@ -19,8 +19,8 @@ LOG = logging.getLogger(__name__)
 QUEUED = 4
 """Generations a score actor holds; beyond that, inference waits (backpressure)."""
 
-About = tuple[Where, EngineBlock, Mapping[str, Any]]
-"""What a score actor is made with: output, engine, provenance."""
+About = tuple[Where, EngineBlock, Mapping[str, Any], Callable[[str], None]]
+"""What a score actor is made with: output, engine, provenance, what hears its write boundaries."""
 
 
 @dataclass(slots=True)

@@ -3,13 +3,13 @@
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import ray
 
 from hackbait.environment import canonical
-from pipeline import engines
+from pipeline import engines, files
 from pipeline.actors import make_cases, quarantined
 from pipeline.cluster.scorers import Scorers
 from pipeline.cluster.workers import Call, Workers, reason
@@ -28,14 +28,22 @@ TICK = 1.0
 
 
 class Sweep:
-    """Runs works to the end, yielding what was written and what failed, as it comes."""
+    """Runs works to the end, yielding what was written and what failed, as it comes.
+
+    `at` hears every write boundary of `store.commit`, in the process that passes it.
+    """
 
     def __init__(
-        self, out: Where, engine: EngineBlock, cluster: ClusterBlock, provenance: Mapping[str, Any]
+        self,
+        out: Where,
+        engine: EngineBlock,
+        cluster: ClusterBlock,
+        provenance: Mapping[str, Any],
+        at: Callable[[str], None] = files.no_boundary,
     ) -> None:
         self.most = engines.together(engine.name, engine.options)
         self.workers = Workers(engine, cluster)
-        self.scorers = Scorers((out, engine, provenance), cluster)
+        self.scorers = Scorers((out, engine, provenance, at), cluster)
         self.cases: dict[tuple[str, Shard], Any] = {}
         self.queue = Queue()
         self.owed = Generations()
@@ -50,6 +58,8 @@ class Sweep:
                 self._feed()
                 under_way = [*self.workers.starting, *self.workers.calls, *self.scorers.writing]
                 ready, _ = ray.wait(under_way, timeout=TICK)
+                if not ready:
+                    _check_node()
                 for ref in ready:
                     yield from self._ended(ref)
                 self.workers.cut_hung()
@@ -57,6 +67,12 @@ class Sweep:
         finally:
             self.workers.kill()
             self.scorers.kill()
+
+    @property
+    def under_way(self) -> list[Work]:
+        """What actors hold now; any thread may ask."""
+        generating = [work for call in [*self.workers.calls.values()] for work in [*call.works]]
+        return generating + [writing.work for writing in [*self.scorers.writing.values()]]
 
     def stop(self, within: float) -> None:
         """Begin nothing new, and end after what is under way, or after so many seconds."""
@@ -183,3 +199,12 @@ class Sweep:
             raise error.cause from None
         except ray.exceptions.RayError:
             self.cases.clear()
+
+
+def _check_node() -> None:
+    """ConnectionError when Ray's own process beside the driver is gone: nothing can start then."""
+    ours = ray.get_runtime_context().get_node_id()
+    if not any(node["NodeID"] == ours and node["Alive"] for node in ray.nodes()):
+        raise ConnectionError(
+            "Ray's process on the driver's machine (raylet) is gone; run the same command to go on"
+        )

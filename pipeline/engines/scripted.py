@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hackbait.environment import Case, Message
+from pipeline.checkpoints.headers import open_regular
 from pipeline.checkpoints.identity import fingerprint_files
 from pipeline.checkpoints.scripted import Script, read
 from pipeline.records import Checkpoint, CheckpointError, Completion, Sampling
@@ -57,7 +58,10 @@ class Scripted:
     def load(self, checkpoint: Checkpoint) -> str:
         """Take over a script; the hash of its file. Raises CheckpointError."""
         script = read(checkpoint.path)
-        data = b"".join(path.read_bytes() for path in fingerprint_files(checkpoint.path))
+        data = b""
+        for path in fingerprint_files(checkpoint.path):
+            with open_regular(path) as file:
+                data += file.read()
         self.script = replace(script, characters=self.characters or script.characters)
         return hashlib.blake2b(data, digest_size=FINGERPRINT_BYTES).hexdigest()
 

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from pipeline import files
 from pipeline.curves import MEASURES, CurveError, curves, from_csv, pooled, scan
+from pipeline.places import where
 
 BINARY = {"r_hack": "binary"}
 BOTH = {"r_hack": "binary", "r_true": "binary"}
@@ -259,3 +261,22 @@ def test_a_bad_csv_is_a_curve_error_that_names_its_line(tmp_path: Path) -> None:
     path.write_text("run,step,rate\na,0,0.1\na,5,nan\n")
     with pytest.raises(CurveError, match=r"curve.csv, line 3, run 'a', step '5': rate 'nan'"):
         from_csv(path)
+
+
+@pytest.mark.parametrize("above", ["out", "seed=0/out"])
+def test_partitions_on_an_object_store_are_scanned_as_those_here(
+    bucket: str, tmp_path: Path, above: str
+) -> None:
+    home = where(f"{bucket}/{above}")
+    here, far = [], []
+    for run, step in (("a%2Fb", 2), ("a%2Fb", 4), ("plain", 2)):
+        path = tmp_path / above / f"run={run}" / f"step={step}" / "k.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pl.DataFrame({"value": [step, step + 1]}).write_parquet(path)
+        target = home / f"run={run}" / f"step={step}" / "k.parquet"
+        files.put(path.read_bytes(), target, home)
+        here.append(path)
+        far.append(target)
+    rows = scan(far).sort("run", "step", "value").collect()
+    assert rows.equals(scan(here).sort("run", "step", "value").collect())
+    assert set(rows["run"]) == {"a/b", "plain"}

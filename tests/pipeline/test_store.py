@@ -2,7 +2,10 @@
 
 import json
 import resource
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -11,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hackbait import hackword
-from pipeline import schema, store
+from pipeline import files, lease, schema, store
+from pipeline.places import Where, where
 from pipeline.plan import build, name_partition
 from pipeline.records import (
     Checkpoint,
@@ -68,7 +72,7 @@ def partition(run: str = "a/../b \u6d77", step: int = 4) -> Partition:
     return name_partition(checkpoint, spec, Shard(0, 2), Sampling(n=2), {"name": "x", "dtype": "y"})
 
 
-def write(out: Path, where: Partition) -> int:
+def write(out: Where, where: Partition, at: Callable[[str], None] = files.no_boundary) -> int:
     environment = hackword.load_environment("ocean")
     cases = environment.cases(0, 2)
     rollouts = [
@@ -85,7 +89,7 @@ def write(out: Path, where: Partition) -> int:
         dtype="y",
         generated=Generated("f" * 32, "exact", 1, Span(0, 1), Span(1, 2), 16),
     )
-    return store.commit(out, where, rows, environment, {"versions": {"pyarrow": "26"}})
+    return store.commit(out, where, rows, environment, {"versions": {"pyarrow": "26"}}, at)
 
 
 def test_the_schema_is_the_golden_one(tmp_path: Path) -> None:
@@ -184,6 +188,8 @@ def test_a_second_sweep_on_one_output_is_refused_and_a_killed_one_leaves_it_free
     (tmp_path / "staging" / "torn.parquet").write_bytes(b"PAR1")
     with store.writing(tmp_path, "a = 3"):
         assert [p.name for p in (tmp_path / "staging").iterdir()] == ["lock"]
+        (tmp_path / "staging" / "of_a_killed_score_actor.parquet").write_bytes(b"PAR1")
+    assert [p.name for p in (tmp_path / "staging").iterdir()] == ["lock"]
     assert (tmp_path / "config.toml").read_text() == "a = 3"
 
 
@@ -213,3 +219,73 @@ def test_an_output_without_rows_or_with_an_unknown_step_is_said_plainly(tmp_path
         store.read_rows(tmp_path, "hackword", partition().run, 5)
     with pytest.raises(store.StoreError, match="none of hackword"):
         store.about(tmp_path, "market_structure")
+
+
+def test_a_store_far_away_holds_what_a_folder_here_holds(bucket: str, tmp_path: Path) -> None:
+    out = where(f"{bucket}/sweeps/a=1")
+    names = [partition(), partition("plain", 10)]
+    for one in names:
+        assert write(out, one) == write(tmp_path, one)
+    pairs = zip(store.partition_files(out), store.partition_files(tmp_path), strict=True)
+    for far, here in pairs:
+        assert str(far).removeprefix(str(out)) == str(here).removeprefix(str(tmp_path))
+        assert files.read_bytes(far) == files.read_bytes(here)
+        assert store.read_footer(far) == store.read_footer(here)
+    assert store.done(out, names) == {p.key for p in names}
+    assert store.foreign(out, names[:1]) == {}
+    assert store.about(out) == store.about(tmp_path)
+    assert store.environments(out) == ["hackword"]
+    rows = store.read_rows(out, "hackword", names[0].run, 4)
+    assert rows == store.read_rows(tmp_path, "hackword", names[0].run, 4)
+    with pytest.raises(store.StoreError, match=r"its steps are \[4\]"):
+        store.read_rows(out, "hackword", partition().run, 5)
+    with pytest.raises(store.StoreError, match="no partition"):
+        store.about(where(f"{bucket}/empty"))
+
+
+def test_a_listing_that_lags_hides_no_partition(store_server: Any, bucket: str) -> None:
+    out = where(f"{bucket}/out")
+    with store.writing(out, "a = 1"):
+        write(out, partition())
+    store_server.first(10**6, "hidden", "^GET .*list-type")
+    assert store.partition_files(out) == []
+    assert store.done(out, [partition(), partition("plain", 10)]) == {partition().key}
+
+
+def test_a_second_sweep_on_a_store_is_refused_too(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "held", partial(lease.held, renewal=1.0))
+    out = where(f"{bucket}/out")
+    with (
+        store.writing(out, "a = 1"),
+        pytest.raises(store.StoreError, match="another sweep writes there now"),
+        store.writing(out, "a = 2"),
+    ):
+        pass
+    assert files.read_bytes(out / "config.toml") == b"a = 1"
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_commit_says_where_it_is_and_is_whole_or_not_there(
+    far: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    out = where(request.getfixturevalue("bucket") + "/out") if far else tmp_path
+    said: list[str] = []
+    write(out, partition(), said.append)
+    between = ["put"] if far else ["staged", "synced", "renamed"]
+    assert said == ["begun", *between, "committed"]
+    for name in said:
+
+        def end(here: str, wanted: str = name) -> None:
+            if here == wanted:
+                raise InterruptedError(here)
+
+        one = partition(name)
+        with pytest.raises(InterruptedError):
+            write(out, one, end)
+        there = name in ("renamed", "put", "committed")
+        assert store.done(out, [one]) == ({one.key} if there else set())
+        write(out, one)
+        assert store.done(out, [one]) == {one.key}
+    assert far or list((tmp_path / "staging").iterdir()) == []

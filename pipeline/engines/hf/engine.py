@@ -83,7 +83,8 @@ class HfEngine:
         if known and known.architecture == wanted:
             model = known.model
         else:
-            blueprint(config, path)
+            # What a configuration claims takes no memory until its weights are known to fit.
+            weights.match(blueprint(config, path, len(loaded.tensors)), loaded, path)
             model = new_model(config, self._dtype, self._device)
             LOG.info("%s: a new %s on %s", path, type(model).__name__, self._device)
         weights.copy(weights.match(model, loaded, path))

@@ -21,6 +21,10 @@ IDLE_SETTINGS = {
 """Entries of config.json that leave the forward as it is."""
 
 
+LAYERS = 256
+"""A configuration may ask for so many before its weights are counted."""
+
+
 def read_config(folder: Path) -> Any:
     """The model's configuration, from this folder alone. Raises CheckpointError."""
     if not (folder / "config.json").exists():
@@ -38,8 +42,16 @@ def architecture(config: Any) -> str:
     return canonical(entries)
 
 
-def blueprint(config: Any, path: str) -> PreTrainedModel:
-    """The model without memory for its weights. Raises CheckpointError where none can be built."""
+def blueprint(config: Any, path: str, tensors: int) -> PreTrainedModel:
+    """The model without memory for its weights. Raises CheckpointError where none can be built.
+
+    tensors: how many there are; every layer needs at least one.
+    """
+    layers = getattr(config.get_text_config(), "num_hidden_layers", None)
+    if isinstance(layers, int) and layers > max(tensors, LAYERS):
+        raise CheckpointError(
+            f"{path}: its config.json asks for {layers} layers, its files have {tensors} tensors"
+        )
     with refusing(f"{path}: no causal language model can be built from its config.json"):
         with torch.device("meta"):
             model: PreTrainedModel = CAUSAL.from_config(config)

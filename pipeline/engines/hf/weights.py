@@ -1,5 +1,6 @@
 """A checkpoint's weights, read once, checked, and copied into a live model."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ NEUTRAL = {
     "init_lora_weights": (True, False, "gaussian", "orthogonal", "eva"),
 }
 """Values that leave the base as it was, where those are not simply empty or false."""
+ALPHA_LIMIT = 1e6
+"""Adapters are trained with 1 to 1,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +65,16 @@ def read(folder: Path) -> Weights:
 
 
 def stamp(folder: Path) -> str:
-    """Changes when a weight file of the folder is replaced or rewritten."""
-    stats = [(path.name, path.stat()) for path in fingerprint_files(folder)]
-    return f"{folder} {[(name, s.st_ino, s.st_size, s.st_mtime_ns) for name, s in stats]}"
+    """Changes when a weight file of the folder is replaced or rewritten. Raises CheckpointError.
+
+    The time of the last change of the inode counts, which no copying program can set back.
+    """
+    stats = []
+    for path in fingerprint_files(folder):
+        with open_regular(path) as file:
+            s = os.fstat(file.fileno())
+        stats.append((path.name, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns))
+    return f"{folder} {stats}"
 
 
 def merge(base: Weights, folder: Path) -> Weights:
@@ -102,8 +112,18 @@ def _check_plain(config: Mapping[str, Any], folder: Path) -> None:
             f"{folder}: adapter with {key} = {value!r}; only plain LoRA is merged here, "
             "so save the merged model and sweep that"
         )
-    if not isinstance(config.get("lora_alpha"), int | float):
-        raise CheckpointError(f"{folder}: {ADAPTER_CONFIG} has no lora_alpha")
+    alpha = config.get("lora_alpha")
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not _is_sane(alpha):
+        raise CheckpointError(f"{folder}: {ADAPTER_CONFIG} has no lora_alpha that is a number")
+    if alpha == 0:
+        raise CheckpointError(
+            f"{folder}: lora_alpha is 0, so that it changes nothing: its rows would be its base's"
+        )
+
+
+def _is_sane(alpha: float) -> bool:
+    """False for NaN too."""
+    return abs(alpha) <= ALPHA_LIMIT
 
 
 def _pairs(tensors: Mapping[str, Tensor], folder: Path) -> dict[str, tuple[Tensor, Tensor]]:
