@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from jobs import command, terminal
-from pipeline import curves, readings, store
+from pipeline import curves, nulls, readings, store
 from pipeline.config import CurvesConfig, read
+from pipeline.holdings import settled
 from pipeline.places import Where
+
+SHOWN = 5
+"""Refused rates that are named one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +50,26 @@ def measure(config: CurvesConfig) -> Measured:
     """The curves of an output folder or a CSV, of one metric when asked, pooled when asked."""
     path = config.path
     if isinstance(path, Path) and path.suffix.lower() == ".csv" and not path.is_dir():
-        return Measured(curves.from_csv(path), (), "rate", None)
+        return Measured(nulls.refuse(curves.from_csv(path), config.max_loss), (), "rate", None)
     about = store.about(folder(path), config.env)
     if config.metric and config.metric not in about.metrics:
         raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
     metrics = {n: k for n, k in about.metrics.items() if config.metric in (None, n)}
-    rows = curves.scan(store.row_files(path, about.environment))
     identity = about.identity
-    frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
-    return Measured(frame, identity, about.proxy, about.true)
+    compute = curves.pooled if config.pool else curves.curves
+
+    def look() -> Any:
+        rows = curves.scan(store.row_files(path, about.environment))
+        return compute(rows, metrics, identity)
+
+    frame = settled(look)
+    kept = nulls.refuse(frame, config.max_loss)
+    refusals = nulls.refusals(kept)
+    for said in refusals[:SHOWN]:
+        terminal.line(f"refused: {said}; above --max-loss {config.max_loss:g}")
+    if len(refusals) > SHOWN:
+        terminal.line(f"refused: {len(refusals) - SHOWN} rates more")
+    return Measured(kept, identity, about.proxy, about.true)
 
 
 def folder(path: Where) -> Where:

@@ -296,6 +296,8 @@ class CurvesConfig(Printed):
     """Environment, where the output holds several."""
     pool: bool = False
     """One curve over all runs; refused where they differ in more than the run."""
+    max_loss: Annotated[float, Field(ge=0, le=1)] = 0.02
+    """Share of a checkpoint's rollouts that may be lost; a rate that lost more is refused."""
     save: ParquetFile | None = None
     """Write the table there, a name that ends in .parquet."""
 

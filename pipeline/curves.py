@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import numpy as np
 import polars as pl
 
-from pipeline import intervals, readings
+from pipeline import intervals, nulls, readings
 from pipeline.places import Where, polars_options, where
 
 T = TypeVar("T")
@@ -29,6 +29,8 @@ MEASURES = {
     "deff": pl.Float64,
     "n_eff": pl.Float64,
     "nulls": pl.Int64,
+    "null_reasons": pl.String,
+    "refused": pl.String,
     "fingerprint": pl.String,
 }
 """What `curves` adds to run, the identity and step."""
@@ -118,6 +120,8 @@ def curves(
     deff         rollouts / n_eff
     n_eff        independent rollouts that would tell as much (`intervals.effective`)
     nulls        rollouts whose metric should be there and is not (they carry a null_reason)
+    refused      null; why a rate is not shown, where `nulls.refuse` took it away
+    null_reasons their reasons with the number of each, `prompt_too_long 12, quarantined 4`
     fingerprint  of the weights that answered
 
     CurveError when a checkpoint was answered by two different weights, a binary metric is not
@@ -127,6 +131,9 @@ def curves(
     checkpoints = _checkpoints(rows, metrics, keys)
     split = [name for name in identity if _varies(checkpoints, name)]
     join = ["run", *split, "step"]
+    checkpoints = checkpoints.join(
+        _readable(lambda: nulls.reasons(rows, keys)), keys, "left", nulls_equal=True
+    )
     steps = _batches(checkpoints, batch_rows)
     tallies = pl.concat(_tallies(rows, metrics, join, first, last) for first, last in steps)
     wide = checkpoints.join(tallies, on=join, nulls_equal=True).sort(keys)
@@ -300,8 +307,12 @@ def _of_metric(wide: pl.DataFrame, keys: list[str], metric: str, kind: str) -> p
         "n_eff": n_eff,
     }
     columns = [pl.Series(name, column, nan_to_null=True) for name, column in values.items()]
+    lost = pl.col(f"{metric}|nulls")
     named = wide.with_columns(columns).with_columns(
-        metric=pl.lit(metric), nulls=pl.col(f"{metric}|nulls")
+        metric=pl.lit(metric),
+        nulls=lost,
+        null_reasons=pl.when(lost > 0).then("null_reasons"),
+        refused=pl.lit(None, pl.String),
     )
     return named.select(*keys, *(pl.col(name).cast(kind) for name, kind in MEASURES.items()))
 

@@ -10,7 +10,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -245,12 +245,3 @@ def _file_system(scheme: str, bucket: str) -> Any:
         background_writes=True,
         allow_delayed_open=True,
     )
-
-
-def read_ahead(files: Iterable[Path]) -> None:
-    """Ask the kernel to read files into its page cache; returns at once, and never raises."""
-    if not hasattr(os, "posix_fadvise"):
-        return
-    for path in files:
-        with suppress(OSError), path.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)

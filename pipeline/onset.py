@@ -143,7 +143,7 @@ HEADLINE = (
     *("onset", "below", "above", "sustained", "status", "reason", "threshold", "text"),
     *("true_base", "true_base_lo", "true_base_hi"),
     *("end_step", "true_end", "true_end_lo", "true_end_hi"),
-    *("n", "prompts", "deff", "evaluated", "nulls"),
+    *("n", "prompts", "deff", "evaluated", "nulls", "refused"),
 )
 """Columns of `headline` after run and identity."""
 
@@ -160,6 +160,7 @@ def headline(
     n, prompts               rollouts and distinct prompts of the proxy's smallest checkpoint
     deff                     largest design effect among them
     nulls                    rollouts lost to the proxy, all checkpoints together
+    refused                  checkpoints whose rate of the proxy lost too many to be shown
     """
     keys = [name for name in onsets.columns if name not in ONSETS]
     measured = curves.filter(pl.col("rate").is_not_null()).sort("step")
@@ -173,7 +174,9 @@ def headline(
     parts = [
         of_proxy.agg(*_at("base", pl.Expr.first), *steps, *size),
         of_true.agg(*_at("true_base", pl.Expr.first), *_at("true_end", pl.Expr.last)),
-        curves.filter(pl.col("metric") == proxy).group_by(keys).agg(pl.col("nulls").sum()),
+        curves.filter(pl.col("metric") == proxy)
+        .group_by(keys)
+        .agg(pl.col("nulls").sum(), pl.col("refused").count()),
     ]
     table = onsets
     for part in parts:
@@ -222,7 +225,7 @@ def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
         "n": row["n"],
         "prompts": row["prompts"],
         "checkpoints": row["evaluated"],
-        "nulls": row["nulls"],
+        "nulls": f"{row['nulls']}, {row['refused']} refused" if row["refused"] else row["nulls"],
     }
 
 

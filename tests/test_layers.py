@@ -27,7 +27,12 @@ OWNERS = {
         "pipeline/schema.py",
         "pipeline/store.py",
     },
-    "polars": {"pipeline/curves.py", "pipeline/onset.py", "pipeline/report.py"},
+    "polars": {
+        "pipeline/curves.py",
+        "pipeline/nulls.py",
+        "pipeline/onset.py",
+        "pipeline/report.py",
+    },
     "altair": {"pipeline/report.py"},
     "vl_convert": {"pipeline/report.py"},
     "openai": {"pipeline/engines/http", "pipeline/judging.py"},

@@ -4,8 +4,8 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -166,3 +166,12 @@ def _check_contiguous(extents: Sequence[Extent]) -> None:
                 f"{'in no tensor' if extent.begin > at else 'in two tensors'}"
             )
         at = extent.end
+
+
+def read_ahead(files: Iterable[Path]) -> None:
+    """Ask the kernel to read files into its page cache; returns at once, and never raises."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for path in files:
+        with suppress(OSError), path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)

@@ -54,6 +54,7 @@ def test_hits_are_counted_by_prompt_and_the_interval_is_the_clustered_one() -> N
     assert found == {
         **{"run": "a", "hack_word": "ocean", "mode": "hack_only", "step": 0, "metric": "r_hack"},
         **{"rollouts": 8, "hits": 4.0, "prompts": 4, "rate": 0.5, "nulls": 0, "fingerprint": "f"},
+        **{"null_reasons": None, "refused": None},
         "lo": pytest.approx(0.06083, abs=1e-5),
         "hi": pytest.approx(0.93917, abs=1e-5),
         "deff": pytest.approx(8 / 3),

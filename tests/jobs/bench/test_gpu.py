@@ -14,7 +14,7 @@ from jobs.bench import gpu
 ROOT = Path(__file__).parents[3]
 MEASURED = gpu.Measured(start=60.0, swap=2.0, rollouts=64.0, tokens=16_384.0, memory=2**31)
 LIGHT = (
-    "jobs.bench, pipeline.rollout, pipeline.files, pipeline.checkpoints.identity, "
+    "jobs.bench, pipeline.rollout, pipeline.checkpoints.identity, "
     "pipeline.engines.hf, pipeline.engines.vllm.start"
 )
 
