@@ -67,8 +67,8 @@ def main() -> None:
     """Serve: print the address, then a raylet's process id for every line that comes in."""
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "_system_config": SOON}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    size = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args={**size, "_system_config": SOON})
     print(json.dumps(cluster.address), flush=True)
     for _ in sys.stdin:
         node = cluster.add_node(num_cpus=CPUS, object_store_memory=STORE_BYTES)
