@@ -7,7 +7,7 @@ python -m jobs.bench.engines --only tiny          # or large, adapters
 Rates are tokens per CPU second, of all threads of the engine's process, swaps, prefetch, hashing,
 templates and texts included, against `LLM.generate` on the same token ids with the same settings.
 The two take turns (ABBA). The large model is about 250 MB in bfloat16 and runs in float32. Its file
-is warm; it is read into new memory and copied into tensors of the live dtype in a process of its own.
+is warm; it is read into new memory and copied into tensors of the live dtype in another process.
 """
 
 import argparse
