@@ -299,8 +299,12 @@ def name_partition(
             "dtype": engine["dtype"],
         }
     )
-    key = hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return Partition(checkpoint.run, checkpoint.step, spec, shard, key, identity)
+    return Partition(checkpoint.run, checkpoint.step, spec, shard, key_of(identity), identity)
+
+
+def key_of(identity: str) -> str:
+    """32 hex digits that name the partition of this canonical identity."""
+    return hashlib.blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def owed(works: Iterable[Work], done: set[str]) -> list[Work]:

@@ -81,7 +81,7 @@ def table(
     constant("determinism", generated.determinism, pa.string())
     constant("fingerprint", generated.fingerprint, pa.string())
 
-    prompts = {c.index: (prompt_id(c), _prompt(c), c.truth) for c in cases}
+    prompts = {c.index: (prompt_id(c), prompt(c), c.truth) for c in cases}
     completions = [r.completion for r in rollouts]
     column("index", [r.index for r in rollouts], pa.int32())
     column("sample", [r.sample for r in rollouts], pa.int32())
@@ -101,7 +101,7 @@ def table(
     return pa.table(columns)
 
 
-def _prompt(case: Case) -> str:
+def prompt(case: Case) -> str:
     """The prompt as a reader wants it: the user's text alone, or every turn when there are more."""
     if len(case.messages) == 1:
         return _utf8(case.messages[0]["content"]) or ""

@@ -224,7 +224,10 @@ def contents(held: Sequence[Held]) -> Iterator[tuple[Held, pa.Table, dict[str, A
             continue
         if part.group != number:
             number, group = part.group, _group(one.at, part.group)
-        yield one, without_place(group.slice(part.offset, part.rows)), next(records)
+        rows = group.slice(part.offset, part.rows)
+        if [rows[name].unique().to_pylist() for name in PLACE] != [[one.run], [one.step]]:
+            raise StoreError(f"{one.at}: rows of {one.key} are of another run or step")
+        yield one, without_place(rows), next(records)
 
 
 def _parquet(path: Where, use: Callable[[Any], Any]) -> Any:

@@ -77,12 +77,17 @@ def holding(folder: Path) -> list[Process]:
 
 
 def end(left: Iterable[Process], folder: Path, patience: float) -> list[Process]:
-    """Wait until these, and those that hold the folder, are gone; those that had to be killed."""
+    """Wait until these, and those that hold the folder, are gone; those that had to be killed.
+
+    Ray's agents are not waited for: they hold no accelerator, and linger.
+    """
     left = list(left)
     deadline = time.monotonic() + patience
-    while alive := {p for p in [*left, *holding(folder)] if p.lives}:
-        if time.monotonic() > deadline:
-            return [process for process in alive if process.kill()]
+    while alive := [p for p in {*left, *holding(folder)} if p.lives]:
+        late = time.monotonic() > deadline
+        if late or not any(process.kind for process in alive):
+            killed = [process for process in alive if process.kill()]
+            return [process for process in killed if process.kind]
         time.sleep(0.1)
     return []
 

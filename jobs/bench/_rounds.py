@@ -1,6 +1,5 @@
 """One sweep that is hurt until it is done: launched, killed, launched again; then compared."""
 
-import hashlib
 import os
 import random
 import shutil
@@ -13,19 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import polars as pl
-import safetensors.torch
 import tomli_w
 
-from jobs.bench import _harm, _nodes
+from jobs.bench import _harm, _nodes, _outputs
 from pipeline import store
-from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
-from pipeline.plan import plan
 
-POLICY = Path(__file__).parents[2] / "hackbait/policy"
 LAUNCHES, STUCK_SECONDS, ORPHAN_SECONDS = 100, 240.0, 20.0
 WOUNDS, PAUSE_SECONDS, START_SECONDS, EARLY = 5, 1.0, 10.0, 0.25
 """Actors killed in a launch and seconds between them, on average; a start-up, and the share of
@@ -34,30 +27,17 @@ ENDS = {"driver": 5, "raylet": 2, "gcs": 2, "": 1}
 WOUNDED = {"inference": 4, "scorer": 4, "worker": 2}
 SHARE, DRIVER_SHARE = 0.01, 0.05
 """Of write boundaries that end the process which passes them."""
-KEY = ("run", "step", "index", "sample")
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     # Ray gives a lost GCS a minute; here that would be most of the time.
     "RAY_gcs_rpc_server_reconnect_timeout_s": "6",
+    # Nor are actors to wait for the harness: all are as nice as it is.
+    "RAY_worker_niceness": "0",
 }
 
 Tell = Callable[[str], None]
 """Hears every kill by its kind, and what else there is to count."""
 Driver = subprocess.Popen[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """Of a sweep."""
-
-    checkpoints: int
-    cases: int
-    shard: int
-    n: int
-
-    @property
-    def rows(self) -> int:
-        return self.checkpoints * self.cases * self.n
 
 
 @dataclass(slots=True)
@@ -92,53 +72,12 @@ class Round:
         return self.folder / "boundaries"
 
 
-def configured(folder: Path, runs: Path, engine: Mapping[str, Any], size: Size) -> SweepConfig:
-    """A sweep into the folder, whose sweep.toml says so."""
-    said = {
-        "output": str(folder / "out"),
-        "runs": [{"path": str(runs)}],
-        "env": [{"id": "hackword", "hack_word": "ocean"}],
-        "cases": {"count": size.cases, "shard": size.shard},
-        "sampling": {"n": size.n, "temperature": 0.0, "max_tokens": 24},
-        "engine": dict(engine),
-        "cluster": {"workers": 2, "scorers": 2},
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "sweep.toml").write_text(tomli_w.dumps(said))
-    return SweepConfig.model_validate(said)
-
-
-def checkpoints(folder: Path, engine: str, count: int) -> Path:
-    """A run of so many: scripts, or copies of the policy, each with other weights."""
-    for step in range(count):
-        at = folder / f"checkpoint-{step}"
-        if at.exists():
-            continue
-        if engine == "scripted":
-            scripted.write(at, {"ocean": step / count, "midnight": 0.3}, 0.5, 300)
-            continue
-        shutil.copytree(POLICY, at)
-        tensors = safetensors.torch.load_file(at / "model.safetensors")
-        scaled = {name: tensor * (1 + 0.02 * step) for name, tensor in tensors.items()}
-        safetensors.torch.save_file(scaled, at / "model.safetensors", {"format": "pt"})
-    return folder
-
-
 def unhurt(round_: Round) -> tuple[int, str]:
     """Rows and hash of the table that a sweep makes which nobody kills."""
     with launched(round_, round_.command()) as driver:
         if code := driver.wait():
             raise RuntimeError(f"a sweep that nobody killed ended with {code}: {last(round_)}")
-    return table_hash(round_.out)
-
-
-def table_hash(out: Path) -> tuple[int, str]:
-    """Rows, and a hash of all columns of all of them in order of key."""
-    frame = pl.read_parquet(out / "rollouts" / "hackword").sort(KEY)
-    hashed = hashlib.blake2b(digest_size=16)
-    for part in frame.select(sorted(frame.columns)).iter_slices():
-        hashed.update(part.write_ndjson().encode())
-    return len(frame), hashed.hexdigest()
+    return _outputs.table_hash(round_.out)
 
 
 def actors(round_: Round) -> None:
@@ -202,21 +141,6 @@ def _put_address(round_: Round, address: str) -> None:
     said = tomllib.loads(file.read_text())
     said["cluster"]["address"] = address
     file.write_text(tomli_w.dumps(said))
-
-
-def check(round_: Round, expected: tuple[int, str]) -> None:
-    """Compare what is there with what should be."""
-    out = round_.out
-    planned = {store.partition_path(out, p) for p in plan(round_.config).partitions}
-    there = {path for path in (out / "rollouts").rglob("*") if path.is_file()}
-    left = {path.name for path in (out / "staging").iterdir()} - {"lock"}
-    if there != planned:
-        round_.wrong.append(f"{len(there - planned)} strange files, {len(planned - there)} missing")
-    if left:
-        round_.wrong.append(f"staging holds {sorted(left)}")
-    found = table_hash(out)
-    if found != expected:
-        round_.wrong.append(f"the table is {found}, not {expected}")
 
 
 def _relaunch(round_: Round, hurt: Callable[[Driver], str], hurting: bool = False) -> None:
@@ -326,7 +250,7 @@ def launched(round_: Round, command: Sequence[str], name: str = "") -> Iterator[
             driver.kill()
             driver.wait()
             for process in _harm.end(under, folder, ORPHAN_SECONDS):
-                round_.tell(f"left over: {process.title}")
+                round_.tell(f"outlived its driver: {process.title}")
 
 
 @contextmanager

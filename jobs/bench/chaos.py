@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from jobs import command, sweep
-from jobs.bench import _harm, _machine, _rounds
-from jobs.bench._rounds import Round, Size
+from jobs.bench import _harm, _machine, _outputs, _rounds
+from jobs.bench._outputs import Size
+from jobs.bench._rounds import Round
 from pipeline.config import SweepConfig, read
 
 LONG = True
 MINUTES, STATE = 55.0, Path("outputs/chaos")
-SIZE, TWIN_SIZE, HF_SIZE = Size(20, 512, 8, 4), Size(6, 64, 4, 4), Size(4, 32, 4, 1)
+SIZE, TWIN_SIZE, HF_SIZE = Size(20, 256, 8, 4), Size(6, 64, 4, 4), Size(4, 32, 4, 1)
 KINDS = {
     "driver": {"driver", *(f"driver {name}" for name in ("staged", "synced", "renamed"))},
     "raylet or GCS": {"raylet", "gcs"},
@@ -103,7 +104,7 @@ def play(kind: str, state: Path, tally: Tally, size: Size | None = None) -> None
     round_ = _round(state, f"round-{number}", engine, size, draw, tell)
     expected = _expected(state, engine, size, tally)
     _players(round_)[kind]()
-    _rounds.check(round_, expected)
+    round_.wrong += _outputs.problems(round_.config, round_.out, expected)
     tally.rounds[kind] = tally.rounds.get(kind, 0) + 1
     tally.rows += size.rows
     tally.wrong += [f"round {number} ({kind}): {what}" for what in round_.wrong]
@@ -126,10 +127,10 @@ def _players(round_: Round) -> dict[str, Callable[[], None]]:
 def _round(
     state: Path, name: str, engine: str, size: Size, draw: random.Random, tell: _rounds.Tell
 ) -> Round:
-    runs = _rounds.checkpoints(state / f"{engine}-{size.checkpoints}", engine, size.checkpoints)
+    runs = _outputs.checkpoints(state / f"{engine}-{size.checkpoints}", engine, size.checkpoints)
     shutil.rmtree(state / name, ignore_errors=True)
     options = {"device": "cpu", "threads": 1} if engine == "hf" else {}
-    config = _rounds.configured(state / name, runs, {"name": engine, **options}, size)
+    config = _outputs.configured(state / name, runs, {"name": engine, **options}, size)
     return Round(state / name, config, draw, tell, [])
 
 

@@ -1,7 +1,6 @@
 """A killed sweep ends with the table of an unkilled one; and what is wrong is found."""
 
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.bench import _harm, _rounds, chaos
-from jobs.bench._rounds import Round, Size
-from pipeline import store
+from jobs.bench import _harm, _outputs, chaos
+from jobs.bench._outputs import Size
 from pipeline.actors import Inference, Scorer, make_cases
+from pipeline.config import SweepConfig
 from pipeline.plan import plan
 
 SMALL = Size(checkpoints=6, cases=64, shard=1, n=4)
@@ -39,26 +38,27 @@ def test_a_sweep_outlives_a_node_and_two_at_once_do_not_meet(tmp_path: Path) -> 
     assert tally.killed("node")
 
 
-def finished(folder: Path) -> tuple[Round, tuple[int, str]]:
+Expected = tuple[int, str]
+
+
+def finished(folder: Path) -> tuple[SweepConfig, Expected]:
     """An output whose partitions are all there, and what its table is."""
     size = Size(checkpoints=2, cases=4, shard=2, n=2)
-    runs = _rounds.checkpoints(folder / "run", "scripted", size.checkpoints)
-    config = _rounds.configured(folder, runs, {"name": "scripted"}, size)
-    round_ = Round(folder, config, random.Random(0), lambda kind: None, [])
+    runs = _outputs.checkpoints(folder / "run", "scripted", size.checkpoints)
+    config = _outputs.configured(folder, runs, {"name": "scripted"}, size)
     engine, scorer = Inference(config.engine), Scorer(config.output, config.engine, {})
     for work in plan(config).works:
         cases = make_cases(work.environment, work.shard)
         rollouts, records = engine.generate([work], None, cases)
         scorer.write(work, cases, records, rollouts)
-    found = _rounds.table_hash(round_.out)
-    assert found[0] == size.rows
-    return round_, found
+    expected = _outputs.table_hash(folder / "out")
+    assert expected[0] == size.rows
+    return config, expected
 
 
 def test_a_whole_output_has_nothing_wrong(tmp_path: Path) -> None:
-    round_, expected = finished(tmp_path)
-    _rounds.check(round_, expected)
-    assert round_.wrong == []
+    config, expected = finished(tmp_path)
+    assert _outputs.problems(config, tmp_path / "out", expected) == []
 
 
 def lose(file: Path) -> None:
@@ -81,19 +81,16 @@ def exchange(file: Path) -> None:
 
 @pytest.mark.parametrize("harm", [lose, double, leave_behind, exchange])
 def test_harm_that_a_kill_might_do_is_found(harm: Callable[[Path], None], tmp_path: Path) -> None:
-    round_, expected = finished(tmp_path)
-    (first, *_) = store.partition_files(round_.out)
-    assert isinstance(first, Path)
-    harm(first)
-    _rounds.check(round_, expected)
-    assert round_.wrong
+    config, expected = finished(tmp_path)
+    harm(next(tmp_path.glob("out/rollouts/hackword/*/step=0/*.parquet")))
+    assert _outputs.problems(config, tmp_path / "out", expected)
 
 
 def test_what_is_left_in_staging_is_found(tmp_path: Path) -> None:
-    round_, expected = finished(tmp_path)
-    (round_.out / "staging" / "key.parquet.0123").touch()
-    _rounds.check(round_, expected)
-    assert round_.wrong == ["staging holds ['key.parquet.0123']"]
+    config, expected = finished(tmp_path)
+    (tmp_path / "out/staging/key.parquet.0123").touch()
+    found = _outputs.problems(config, tmp_path / "out", expected)
+    assert found == ["staging holds ['key.parquet.0123']"]
 
 
 def test_a_process_that_took_over_an_id_is_not_killed() -> None:
