@@ -81,7 +81,7 @@ def parse(content: bytes) -> Manifest:
         if said["version"] != VERSION:
             raise Damaged(f"version {said['version']!r}, {VERSION} is read")
         found = Manifest(tuple(_file(file) for file in said["files"]))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ArithmeticError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise Damaged(f"no manifest of compacted files: {error}") from None
     if len(found.keys) < sum(len(file.parts) for file in found.files):
         raise Damaged("a manifest that names a partition twice")

@@ -53,6 +53,10 @@ def where(text: str | Path | Remote) -> Where:
 
     AddressRefused for another scheme, or an address that holds credentials or options.
     """
+    if not isinstance(text, str | Path | Remote):
+        raise AddressRefused("a path is a text")
+    if "\0" in str(text):
+        raise AddressRefused("a path or address with a NUL names nothing")
     if not isinstance(text, str) or "://" not in text:
         return text if isinstance(text, Remote) else Path(text)
     scheme, _, rest = text.partition("://")

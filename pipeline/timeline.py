@@ -44,5 +44,5 @@ def _event(what: str, name: str, process: int, thread: int, span: Span) -> dict[
         "pid": process,
         "tid": thread,
         "ts": round(1e6 * span.begin),
-        "dur": round(1e6 * (span.end - span.begin)),
+        "dur": max(0, round(1e6 * (span.end - span.begin))),  # a clock may have been set back
     }

@@ -217,7 +217,7 @@ def _has(path: Path) -> bool:
     """False too where it cannot be told; the reading that follows says why."""
     try:
         path.stat()
-    except OSError:
+    except (OSError, ValueError):  # a name with a NUL or a lone surrogate names nothing
         return False
     return True
 

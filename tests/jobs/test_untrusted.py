@@ -117,6 +117,7 @@ def test_a_run_may_be_called_anything_and_stays_in_the_output(
         ("[cases]\ncount = 99999999999999999999", "", "", "less than or equal"),
         ("[cases]\ncount = 2147483647\nshard = 1", "", "", "make `shard` larger"),
         ("[sampling]\nn = 2147483648", "", "", "less than or equal"),
+        ("", 'base = "a\\u0000b"', "", "with a NUL names nothing"),
         ("a = " + "[" * 100_000, "", "", "cannot be read"),
         ("a." * 20_000 + "a = 1", "", "", "cannot be read"),
         (f"a = {'9' * 5_000}", "", "", "cannot be read"),
