@@ -14,6 +14,7 @@ from typing import Any
 from jobs import command, terminal
 from pipeline import curves, nulls, readings, store
 from pipeline.config import CurvesConfig, read
+from pipeline.holdings import settled
 from pipeline.places import Where
 
 SHOWN = 5
@@ -54,9 +55,14 @@ def measure(config: CurvesConfig) -> Measured:
     if config.metric and config.metric not in about.metrics:
         raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
     metrics = {n: k for n, k in about.metrics.items() if config.metric in (None, n)}
-    rows = curves.scan(store.row_files(path, about.environment))
     identity = about.identity
-    frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
+    compute = curves.pooled if config.pool else curves.curves
+
+    def look() -> Any:
+        rows = curves.scan(store.row_files(path, about.environment))
+        return compute(rows, metrics, identity)
+
+    frame = settled(look)
     kept = nulls.refuse(frame, config.max_loss)
     refusals = nulls.refusals(kept)
     for said in refusals[:SHOWN]:

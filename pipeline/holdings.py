@@ -5,15 +5,20 @@ their own, if one is still there, does not count.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote, unquote
 
 from pipeline import files, manifest
 from pipeline.manifest import Compacted, Manifest, Part
 from pipeline.places import Where
 
+T = TypeVar("T")
+
+LOOKS = 4
 PARTITION = re.compile(r"(?P<env>[^/]+)/run=(?P<run>[^/]+)/step=(?P<step>\d+)/(?P<key>[^/]+)")
 
 
@@ -113,6 +118,17 @@ def read_manifest(out: Where) -> Manifest:
         raise StoreError(
             f"{out / 'compacted' / 'manifest.json'}: {error}; put back the one that was there"
         ) from None
+
+
+def settled(look: Callable[[], T]) -> T:
+    """What `look` says, which lists an output and reads it.
+
+    It looks again where a compaction deleted a file in between: what lay there lies elsewhere now.
+    """
+    for _ in range(LOOKS - 1):
+        with suppress(FileNotFoundError):
+            return look()
+    return look()
 
 
 def _listed(out: Where, environment: str) -> Sequence[Where]:

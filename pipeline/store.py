@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from hackbait.environment import Environment, Kind
 from pipeline import files, lease
-from pipeline.holdings import Held, folder_of, holdings, path_of
+from pipeline.holdings import Held, folder_of, holdings, path_of, settled
 from pipeline.holdings import StoreError as StoreError
 from pipeline.places import Remote, Where
 from pipeline.records import Partition
@@ -261,6 +261,10 @@ def foreign(out: Where, partitions: Iterable[Partition]) -> dict[Where, dict[str
     By the paths that they have, or had before they were compacted.
     """
     planned = {partition_path(out, p) for p in partitions}
+    return settled(lambda: _foreign(out, planned))
+
+
+def _foreign(out: Where, planned: set[Where]) -> dict[Where, dict[str, Any]]:
     folders = {path.parent for path in planned}
     own = {_own_path(out, held): held for held in holdings(out).held}
     present = {p: held for p, held in own.items() if p not in planned and p.parent in folders}
@@ -304,6 +308,10 @@ class About:
 
 def about(out: Where, environment: str | None = None) -> About:
     """The environment of an output folder; StoreError when there is none, or several."""
+    return settled(lambda: _about(out, environment))
+
+
+def _about(out: Where, environment: str | None) -> About:
     held = holdings(out).held
     folders = sorted({one.environment for one in held})
     wanted = folder_of(environment) if environment else None
@@ -328,6 +336,10 @@ def about(out: Where, environment: str | None = None) -> About:
 
 def read_rows(out: Where, environment: str, run: str, step: int) -> list[dict[str, Any]]:
     """Rows of one checkpoint in order of case and sample; StoreError when there are none."""
+    return settled(lambda: _read_rows(out, environment, run, step))
+
+
+def _read_rows(out: Where, environment: str, run: str, step: int) -> list[dict[str, Any]]:
     found = holdings(out, environment).held
     of_run = [held for held in found if held.run == run]
     chosen = [held for held in of_run if held.step == step]

@@ -14,7 +14,15 @@ from pipeline import compaction, files, plan, soundness, standing, store
 from pipeline.cache import Near
 from pipeline.checkpoints import LayoutError
 from pipeline.config import SweepConfig
-from pipeline.holdings import Held, Holdings, StoreError, compacted_path, holdings, is_partition
+from pipeline.holdings import (
+    LOOKS,
+    Held,
+    Holdings,
+    StoreError,
+    compacted_path,
+    holdings,
+    is_partition,
+)
 from pipeline.places import Remote, Where
 from pipeline.plan import PlanError
 from pipeline.records import CheckpointError, EnvironmentSpec
@@ -74,14 +82,7 @@ def verify(out: Where, *, sample: int = 1000, deep: bool = False) -> Report:
     found = holdings(out)
     if not found.held and not files.exists(out / "config.toml"):
         raise StoreError(f"{out}: no partition and no config.toml; is this a sweep's output?")
-    seen: list[Seen] = []
-    for path, held in compaction.by_file(found.held).items():
-        try:
-            seen += _file(path, held, report, drawn)
-        except FileNotFoundError:
-            report.add("damage", path, ["gone while it was read; run verify again"])
-        except (StoreError, OSError) as error:
-            report.add("damage", path, [_said(error)])
+    seen = read_all(out, found.held, report, drawn)
     _grades(report, drawn, {one.held.key: one for one in seen})
     together(report, seen)
     _planned(out, report, found)
@@ -89,6 +90,25 @@ def verify(out: Where, *, sample: int = 1000, deep: bool = False) -> Report:
     if deep:
         _deep(out, report, seen)
     return report
+
+
+def read_all(out: Where, held: Sequence[Held], report: Report, drawn: Sample) -> list[Seen]:
+    """Every partition; what a compaction moves meanwhile is read where it lies then."""
+    seen: list[Seen] = []
+    for _ in range(LOOKS):
+        gone: list[Held] = []
+        for path, own in compaction.by_file(held).items():
+            try:
+                seen += _file(path, own, report, drawn)
+            except FileNotFoundError:
+                gone += own
+            except (StoreError, OSError) as error:
+                report.add("damage", path, [_said(error)])
+        keys = {one.key for one in gone}
+        held = [one for one in holdings(out).held if one.key in keys] if gone else []
+    for path in compaction.by_file(held):
+        report.add("damage", path, ["it is not there"])
+    return seen
 
 
 def _said(error: Exception) -> str:

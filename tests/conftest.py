@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pipeline import standing, store
 from pipeline.actors import Inference, Scorer, make_cases
 from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
@@ -38,6 +39,20 @@ def _sweep_here() -> SweepHere:
 @pytest.fixture
 def small(tmp_path: Path) -> SweepConfig:
     """Two runs of two checkpoints, six cases in shards of four, two samples: 8 partitions."""
+    return small_sweep(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def small_output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a whole sweep of `small` leaves, to be copied."""
+    config = small_sweep(tmp_path_factory.mktemp("small"))
+    with store.writing(config.output, ""), standing.told(config.output, plan(config)):
+        sweep_here(config)
+    assert isinstance(config.output, Path)
+    return config.output
+
+
+def small_sweep(tmp_path: Path) -> SweepConfig:
     named = {"first": "a", "second": "b\n../é"}
     for number, run in enumerate(named):
         for step in (0, 10):

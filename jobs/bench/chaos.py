@@ -9,6 +9,7 @@ equal in every column, no file may lie beside the partitions, and none in stagin
 """
 
 import argparse
+import fcntl
 import json
 import os
 import random
@@ -86,11 +87,14 @@ class Tally:
 
 
 def run(minutes: float = MINUTES, state: Path = STATE, seed: int = 0) -> list[dict[str, Any]]:
-    """Go on for so long; what stands now."""
-    tally = load(state, seed)
-    until = time.monotonic() + 60 * minutes
-    while time.monotonic() < until:
-        play(tally.next(), state, tally)
+    """Go on for so long; what stands now. BlockingIOError when another one goes on there."""
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        tally = load(state, seed)
+        until = time.monotonic() + 60 * minutes
+        while time.monotonic() < until:
+            play(tally.next(), state, tally)
     return figures(tally)
 
 

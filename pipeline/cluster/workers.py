@@ -20,7 +20,7 @@ LOG = logging.getLogger(__name__)
 QUEUED = 2
 """Generations an actor holds: one running, one waiting, so that it never idles."""
 STARTS = 5
-"""Processes in turn that may fail to start."""
+"""Processes in turn that may fail to start in one place; a lost node fails many places at once."""
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
@@ -38,6 +38,8 @@ class Worker:
     current: Checkpoint | None = None
     """What its engine holds once all that it was given is done."""
     running: int = 0
+    failed: int = 0
+    """Starts in turn that came to nothing."""
     moved: float = 0.0
     """When it last began or finished something, monotonic seconds."""
 
@@ -68,7 +70,6 @@ class Workers:
         self._gpus = gpu_share(self._engine, cluster, resources)
         self._cluster = cluster
         self._numbers = count()
-        self._failed_starts = 0
         self.starting: dict[Any, Worker] = {}
         self.calls: dict[Any, Call] = {}
         wanted = count_workers(engine, cluster, resources)
@@ -120,14 +121,14 @@ class Workers:
         try:
             ray.get(ref)
         except ray.exceptions.RayError as error:
-            self._failed_starts += 1
-            if self._failed_starts == STARTS:
+            worker.failed += 1
+            if worker.failed == STARTS:
                 raise engines.EngineError(
                     f"{STARTS} inference processes in turn did not start: {reason(error)}"
                 ) from None
             self._start(worker)
         else:
-            self._failed_starts, worker.up = 0, True
+            worker.failed, worker.up = 0, True
 
     def replace(self, worker: Worker, actor: Any) -> None:
         """A new process for a worker whose actor that is; calls still in the old one will fail."""

@@ -20,7 +20,9 @@ from jobs import sweep
 from jobs.curves import measure
 from pipeline import cluster, onset, store
 from pipeline.checkpoints import scripted
+from pipeline.cluster.workers import STARTS, Workers
 from pipeline.config import ClusterBlock, CurvesConfig, SweepConfig
+from pipeline.engines import EngineError
 from pipeline.losses import ATTEMPTS
 from pipeline.plan import plan
 from pipeline.records import Failure, Shard, Written
@@ -125,6 +127,22 @@ def test_a_killed_inference_actor_is_replaced_and_no_row_is_lost(tmp_path: Path)
     rest = list(events)
     assert all(isinstance(e, Written) for e in [first, *rest])
     assert {e.partition.key for e in [first, *rest]} == {p.key for p in plan(wanted).partitions}
+
+
+def test_starts_that_fail_are_counted_each_in_its_own_place(tmp_path: Path) -> None:
+    wanted = config(tmp_path, runs=[{"path": str(planted(tmp_path / "a", 10, range(1)))}])
+    workers = Workers(wanted.engine, wanted.cluster)
+
+    def fail(ref: ray.ObjectRef) -> None:
+        ray.kill(workers.starting[ref].actor)
+        workers.started(ref)
+
+    for _ in range(STARTS - 1):
+        for ref in list(workers.starting):
+            fail(ref)
+    with pytest.raises(EngineError, match="5 inference processes in turn did not start"):
+        fail(next(iter(workers.starting)))
+    workers.kill()
 
 
 def test_the_resolved_configuration_lies_beside_the_rows(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hackbait import hackword
 from pipeline import compaction, curves, manifest, schema, store
 from pipeline.compaction import compact
 from pipeline.config import SweepConfig
-from pipeline.holdings import holdings
+from pipeline.holdings import holdings, settled
 from pipeline.places import Where, where
 from pipeline.plan import name_partition, plan
 from pipeline.records import (
@@ -199,6 +199,25 @@ def test_it_goes_on_while_a_sweep_writes_and_a_sweep_that_begins_clears_none_of_
     }
     rows = table(small.output)
     assert len(rows) == len(rows.unique(["run", "step", "index", "sample"]))
+
+
+def test_a_reader_whose_files_are_compacted_away_looks_again(
+    small: SweepConfig, sweep_here: SweepHere
+) -> None:
+    sweep_here(small)
+    looked: list[int] = []
+
+    def look() -> int:
+        listed = holdings(small.output)
+        if not looked:
+            compact(small.output)
+        looked.append(len(listed.files))
+        return curves.scan(listed.files).collect().height
+
+    assert settled(look) == 48
+    assert looked == [8, 1]
+    with pytest.raises(FileNotFoundError):
+        settled(lambda: (small.output / "nothing").read_bytes())
 
 
 def test_a_partition_that_was_changed_by_hand_is_not_compacted(

@@ -7,10 +7,12 @@ import pytest
 from pipeline import files, standing, store
 from pipeline.compaction import compact
 from pipeline.config import SweepConfig
+from pipeline.holdings import holdings
 from pipeline.places import Remote, where
 from pipeline.plan import plan
 from pipeline.records import Written
-from pipeline.verify import verify
+from pipeline.soundness import Sample
+from pipeline.verify import Report, read_all, verify
 
 SweepHere = Callable[..., list[Written]]
 
@@ -38,3 +40,17 @@ def test_an_output_on_an_object_store_is_sound_compacted_or_not_and_faults_are_f
 def test_an_output_that_is_not_there_is_refused(bucket: str) -> None:
     with pytest.raises(store.StoreError, match="is this a sweep's output"):
         verify(where(f"{bucket}/none"))
+
+
+def test_what_is_compacted_while_it_is_verified_is_read_where_it_lies_then(
+    small: SweepConfig, sweep_here: SweepHere
+) -> None:
+    with store.writing(small.output, ""), standing.told(small.output, plan(small)):
+        sweep_here(small)
+    before = holdings(small.output).held
+    compact(small.output)
+    report = Report()
+    assert {one.held.key for one in read_all(small.output, before, report, Sample(5))} == {
+        one.key for one in before
+    }
+    assert (report.findings, report.partitions) == ([], 8)
