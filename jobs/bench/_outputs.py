@@ -1,6 +1,7 @@
 """Sweeps to be killed: made alike time and again, and what their outputs should hold."""
 
 import hashlib
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ def checkpoints(folder: Path, engine: str, count: int) -> Path:
         tensors = safetensors.torch.load_file(at / "model.safetensors")
         scaled = {name: tensor * (1 + 0.02 * step) for name, tensor in tensors.items()}
         safetensors.torch.save_file(scaled, at / "model.safetensors", {"format": "pt"})
+        # The trainer writes it last: without it a checkpoint may be under way.
+        (at / "trainer_state.json").write_text(json.dumps({"global_step": step}))
     return folder
 
 
