@@ -43,7 +43,7 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
     if config.dry_run:
         _announce(wanted, config)
         return 0
-    not_of_the_rows = {"dry_run", "timeline"}
+    not_of_the_rows = {"dry_run", "timeline", "retry"}
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
     with store.writing(config.output, tomli_w.dumps(resolved), at):
         works = _announce(wanted, config)
@@ -64,6 +64,8 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
 def _announce(wanted: Plan, config: SweepConfig) -> list[Work]:
     """Say what there is and what is owed; the works that are."""
     done = store.done(config.output, wanted.partitions)
+    if config.retry:
+        done -= store.with_reason(config.output, done, config.retry)
     works = owed(wanted.works, done)
     for note in wanted.notes:
         terminal.line(f"note: {note}")

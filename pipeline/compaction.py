@@ -111,6 +111,8 @@ class _Large:
     writer: Any = None
     group: int = 0
     waiting: list[pa.Table] = field(default_factory=list)
+    waiting_rows: int = 0
+    waiting_bytes: int = 0
 
     def __post_init__(self) -> None:
         level = {"compression": "zstd", "compression_level": 1}
@@ -120,22 +122,24 @@ class _Large:
     def size(self) -> int:
         """Bytes, and those that wait as they lie in memory."""
         written: int = self.sink.tell()
-        return written + sum(int(rows.nbytes) for rows in self.waiting)
+        return written + self.waiting_bytes
 
     def add(self, held: Held, rows: pa.Table, record: dict[str, Any]) -> None:
-        waiting = sum(len(table) for table in self.waiting)
-        part = Part(held.key, held.run, held.step, len(rows), self.group, waiting)
+        part = Part(held.key, held.run, held.step, len(rows), self.group, self.waiting_rows)
         self.parts.append(part)
         self.footers[held.key] = json.dumps(record, sort_keys=True)
         self.hashes.append(rows_hash(rows))
         self.waiting.append(with_place(held, rows))
-        if waiting + len(rows) >= GROUP_ROWS:
+        self.waiting_rows += len(rows)
+        self.waiting_bytes += rows.nbytes
+        if self.waiting_rows >= GROUP_ROWS:
             self._write()
 
     def _write(self) -> None:
         rows = pa.concat_tables(self.waiting)
         self.writer.write_table(rows, row_group_size=max(1, len(rows)))
-        self.waiting, self.group = [], self.group + 1
+        self.waiting, self.waiting_rows, self.waiting_bytes = [], 0, 0
+        self.group += 1
 
     def close(self) -> tuple[Compacted, Any]:
         """Its entry in the manifest, and its bytes, which were read back and hold every row."""

@@ -244,6 +244,8 @@ class SweepConfig(BaseConfig):
     cluster: ClusterBlock = ClusterBlock()
     dry_run: bool = False
     """Resolve, check and print the plan; run nothing."""
+    retry: list[str] = Field(default_factory=list)
+    """Null reasons (`quarantined`, `grader`): partitions that hold one are made again."""
     timeline: Path | None = None
     """Write a Chrome trace of loading, generating and writing there (Perfetto shows it)."""
 

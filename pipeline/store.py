@@ -7,7 +7,7 @@ output's staging folder, synced, renamed; or put on an object store at once.
 import fcntl
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -252,6 +252,25 @@ def done(out: Where, partitions: Iterable[Partition]) -> set[str]:
     if isinstance(out, Remote) and (found or files.exists(out / "config.toml")):
         missing = {partition_path(out, p): p.key for p in wanted if p.key not in found}
         found |= {missing[o.at] for o in files.look([p for p in missing if isinstance(p, Remote)])}
+    return found
+
+
+def with_reason(out: Where, keys: Collection[str], reasons: Sequence[str]) -> set[str]:
+    """Keys of the partitions that hold a null of one of the reasons, named whole or to the colon.
+
+    StoreError for one that was compacted: its rows can no longer be replaced.
+    """
+    found: set[str] = set()
+    for held in holdings(out).held:
+        if held.key in keys:
+            nulls = read(held).column("null_reason").drop_null().unique().to_pylist()
+            if any(said == r or said.startswith(f"{r}:") for said in nulls for r in reasons):
+                found.add(held.key)
+                if held.part:
+                    raise StoreError(
+                        f"{held.at}: run {held.run!r} step {held.step} has nulls to retry, but its "
+                        "rows are compacted and stay; sweep it into another output"
+                    )
     return found
 
 

@@ -38,6 +38,7 @@ def test_the_sweep_file_is_a_whole_one() -> None:
     assert set(config.model_dump(exclude_unset=True)) == set(SweepConfig.model_fields) - {
         "dry_run",
         "timeline",
+        "retry",
     }
 
 

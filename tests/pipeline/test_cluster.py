@@ -255,3 +255,18 @@ def test_a_rollout_that_ends_every_engine_is_null_and_named_and_its_neighbours_a
     assert found.filter(bad)["r_hack"].null_count() == 4
     same = [frame.filter(~bad).drop("engine") for frame in (found, rows(tmp_path / "out"))]
     assert same[0].equals(same[1])
+
+
+def test_retry_makes_partitions_with_that_null_again_and_leaves_the_others(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 3))
+    small = {"cases": {"count": 8, "shard": 2}, "cluster": {"workers": 1}}
+    wanted = config(tmp_path, engine={"name": "chaos", "overlong": 0.05}, **small)
+    assert sweep.run(wanted) == 0
+    before = {p: p.stat().st_mtime_ns for p in store.partition_files(wanted.output)}
+    whole = rows(wanted.output)
+    assert sweep.run(wanted.model_copy(update={"retry": ["prompt_too_long"]})) == 0
+    after = {p: p.stat().st_mtime_ns for p in store.partition_files(wanted.output)}
+    again = {p for p in after if after[p] != before[p]}
+    assert again == {p for p in before if pl.read_parquet(p)["null_reason"].count()}
+    assert 0 < len(again) < len(before)
+    assert rows(wanted.output).equals(whole)

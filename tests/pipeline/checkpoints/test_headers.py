@@ -45,6 +45,7 @@ def test_a_file_short_of_five_bytes_is_torn(tmp_path: Path) -> None:
         (b"", "torn: 0 bytes"),
         (b"\x10\0\0", "torn: 3 bytes"),
         ((2**63).to_bytes(8, "little") + b"{}", "torn: 10 bytes"),
+        (encode(b" " * (2**24 + 1)), "16,777,216 at most"),
         (encode(b"[]"), "no JSON object"),
         (encode(b"{" * 100_000), "not a sound"),
         (encode(b"\xff\xfe"), "not a sound"),
