@@ -119,7 +119,7 @@ def test_an_engine_killed_in_the_middle_costs_no_row(full: Path, tmp_path: Path)
     running = cluster.Sweep(killed.output, killed.engine, killed.cluster, {})
     events = running.run(works)
     first = [next(events) for _ in range(5)]
-    ray.kill(running.workers[0].actor)
+    ray.kill(running.workers.all[0].actor)
     events.close()
     done = store.done(killed.output, plan(killed).partitions)
     assert 5 <= len(done) < len(works)
