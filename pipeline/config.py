@@ -214,7 +214,7 @@ class ClusterBlock(BaseConfig):
     """Where it runs. None of this changes a row."""
 
     address: str | None = None
-    """Ray address (`auto` on a cluster); default: a Ray of our own on this machine."""
+    """Ray address (`auto` on a cluster); default: RAY_ADDRESS, else a Ray of our own here."""
     workers: Annotated[int, Field(ge=1)] | None = None
     """Inference actors; default: as many as the GPUs hold, else one per two cores."""
     scorers: Annotated[int, Field(ge=1)] = 1

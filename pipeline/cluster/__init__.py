@@ -19,15 +19,23 @@ __all__ = ["Sweep", "session"]
 
 @contextmanager
 def session(block: ClusterBlock) -> Iterator[None]:
-    """A Ray of our own for the length of the block, or the one named, or one already up."""
+    """A Ray of our own for the length of the block, or the one named, or one already up.
+
+    `local` keeps Ray from joining whatever cluster was last seen on this machine.
+    """
     if ray.is_initialized():
         yield
         return
     actors = (block.workers or 1) + block.scorers
+    address = block.address or os.environ.get("RAY_ADDRESS")
     options: dict[str, Any] = (
-        {"address": block.address}
-        if block.address
-        else {"num_cpus": max(os.cpu_count() or 1, actors + 1), "include_dashboard": False}
+        {"address": address}
+        if address
+        else {
+            "address": "local",
+            "num_cpus": max(os.cpu_count() or 1, actors + 1),
+            "include_dashboard": False,
+        }
     )
     ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     try:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tomllib
@@ -221,6 +222,19 @@ def test_an_engine_that_hangs_is_cut_off_and_its_partition_stays_owed(
     assert "3 times" in failure.reason
     assert caplog.text.count("it is replaced") == ATTEMPTS
     assert store.partition_files(wanted.output) == []
+
+
+def test_a_sweep_of_its_own_joins_no_cluster_that_was_left_behind(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 1))
+    (tmp_path / "sweep.toml").write_text(
+        f'output = "{tmp_path / "out"}"\n[[runs]]\npath = "{tmp_path / "runs"}"\n'
+        '[[env]]\nid = "hackword"\nhack_word = "ocean"\n[engine]\nname = "scripted"\n'
+    )
+    command = [sys.executable, "-m", "jobs", "sweep", "@", str(tmp_path / "sweep.toml")]
+    with tempfile.TemporaryDirectory() as short:  # Ray's socket names have 107 bytes
+        (Path(short) / "ray").mkdir()
+        (Path(short) / "ray" / "ray_current_cluster").write_text("192.0.2.1:1")
+        subprocess.run(command, cwd=ROOT, check=True, env=os.environ | {"RAY_TMPDIR": short})
 
 
 def faulty(root: Path, **faults: object) -> SweepConfig:
