@@ -91,6 +91,7 @@ def test_the_seconds_of_a_command_are_those_of_all_its_processes(tmp_path: Path)
     assert cpu > 1.5 * alone
 
 
+@pytest.mark.vllm
 def test_cases_and_tasks_lie_where_the_peers_look_for_them(tmp_path: Path) -> None:
     place = peers.prepared(tmp_path)
     lines = (tmp_path / "cases.jsonl").read_text("utf-8").splitlines()
