@@ -37,6 +37,8 @@ def session(block: ClusterBlock) -> Iterator[None]:
             "include_dashboard": False,
         }
     )
+    # What an actor raised is told by the loop; Ray would print its traceback as well.
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
     ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     try:
         yield
