@@ -141,6 +141,7 @@ class Inference:
         began = time.time()
         with suppress(CheckpointError, OSError):
             self.engine.prefetch(self.near.bring(checkpoint, patience=0))
+        self.near.leave_others()
         return Span(began, time.time())
 
     def _await_read(self, wanted: Weights) -> Span | None:

@@ -47,6 +47,7 @@ class Near:
         self._limit = limit
         self._used: dict[str, int] = {}
         """The descriptor that holds the lock of what an address was brought as."""
+        self._kept: set[str] = set()
         self._guard = threading.Lock()
 
     def bring(self, checkpoint: Checkpoint, patience: float = ROOM_SECONDS) -> Checkpoint:
@@ -72,9 +73,19 @@ class Near:
         return local
 
     def keep(self, checkpoints: Iterable[Checkpoint]) -> None:
-        """Use these alone; the others may make room."""
-        kept = {text for c in checkpoints for text in (c.path, c.base)}
-        self._leave([*self._used.keys() - kept])
+        """Use these alone from now on; the others may make room."""
+        with self._guard:
+            self._kept = {text for c in checkpoints for text in (c.path, c.base) if text}
+        self.leave_others()
+
+    def leave_others(self) -> None:
+        """Hold none but those that are kept: what was read ahead may make room again.
+
+        A process that holds what it does not need yet can keep another waiting for ever.
+        """
+        with self._guard:
+            for address in self._used.keys() - self._kept:
+                os.close(self._used.pop(address))
 
     def _bring(self, text: str, patience: float) -> str:
         if not is_address(text):
@@ -103,12 +114,6 @@ class Near:
             before, self._used[address] = self._used.get(address), descriptor
         if before is not None:
             os.close(before)
-
-    def _leave(self, addresses: Iterable[str]) -> None:
-        with self._guard:
-            for address in addresses:
-                if address in self._used:
-                    os.close(self._used.pop(address))
 
     def _lock(self, name: str, kind: int) -> int:
         """The descriptor that holds a lock; BlockingIOError where another one is in the way."""

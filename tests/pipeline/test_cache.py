@@ -185,3 +185,17 @@ def test_a_base_is_brought_as_its_adapter_is(bucket: str, tmp_path: Path) -> Non
     local = Near(tmp_path / "cache", LIMIT).bring(replace(wanted, base=base.path))
     assert local.base
     assert (Path(local.base) / "other.bytes").read_bytes()[0] == 1
+
+
+def test_what_was_read_ahead_keeps_no_other_process_waiting(bucket: str, tmp_path: Path) -> None:
+    home = tmp_path / "cache"
+    one, two, three = (planted(tmp_path / "run", bucket, step) for step in (1, 2, 3))
+    near, other = Near(home, 2 * BYTES + 10_000), Near(home, 2 * BYTES + 10_000)
+    near.keep([one])
+    first = near.bring(one)
+    near.bring(two, patience=0)
+    near.leave_others()
+    other.keep([three])
+    assert whole(other.bring(three, patience=0))
+    assert whole(first)
+    assert steps(home) == {1, 3}
