@@ -260,6 +260,10 @@ def with_reason(out: Where, keys: Collection[str], reasons: Sequence[str]) -> se
 
     StoreError for one that was compacted: its rows can no longer be replaced.
     """
+    return settled(lambda: _with_reason(out, keys, reasons))
+
+
+def _with_reason(out: Where, keys: Collection[str], reasons: Sequence[str]) -> set[str]:
     found: set[str] = set()
     for held in holdings(out).held:
         if held.key in keys:
@@ -305,11 +309,6 @@ def partition_files(out: Where, environment: str = "*") -> Sequence[Where]:
 def row_files(out: Where, environment: str = "*") -> Sequence[Where]:
     """Every file whose rows count, partitions and compacted ones: what `curves.scan` takes."""
     return holdings(out, environment).files
-
-
-def environments(out: Where) -> list[str]:
-    """Environment folders that hold at least one partition."""
-    return sorted({held.environment for held in holdings(out).held})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,7 @@ import numpy as np
 
 from hackbait.environment import Case
 from pipeline.engines import scripted
-from pipeline.records import Checkpoint, Completion, Sampling
-
-TOO_LONG = "prompt_too_long"
+from pipeline.records import TOO_LONG, Checkpoint, Completion, Sampling
 
 
 class Chaos:

@@ -234,7 +234,7 @@ def test_a_store_far_away_holds_what_a_folder_here_holds(bucket: str, tmp_path: 
     assert store.done(out, names) == {p.key for p in names}
     assert store.foreign(out, names[:1]) == {}
     assert store.about(out) == store.about(tmp_path)
-    assert store.environments(out) == ["hackword"]
+    assert store.about(out).environment == "hackword"
     rows = store.read_rows(out, "hackword", names[0].run, 4)
     assert rows == store.read_rows(tmp_path, "hackword", names[0].run, 4)
     with pytest.raises(store.StoreError, match=r"its steps are \[4\]"):

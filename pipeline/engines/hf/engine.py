@@ -24,7 +24,7 @@ from pipeline.engines.hf.model import (
     vocabulary,
 )
 from pipeline.engines.hf.sampler import sample
-from pipeline.records import Checkpoint, CheckpointError, Completion, Sampling
+from pipeline.records import TOO_LONG, Checkpoint, CheckpointError, Completion, Sampling
 
 LOG = logging.getLogger(__name__)
 POSITIONS = 2**18
@@ -103,7 +103,7 @@ class HfEngine:
         prompts = _encode(self._policy, cases)
         limit = min(self._max_context, context(self._policy.model) or sys.maxsize)
         done = [
-            [Completion(None, None, len(prompt), None, "prompt_too_long")] * len(own)
+            [Completion(None, None, len(prompt), None, TOO_LONG)] * len(own)
             for prompt, own in zip(prompts, seeds, strict=True)
         ]
         owed = [

@@ -14,7 +14,7 @@ from pipeline.engines import EngineError
 from pipeline.engines.http import claim, wire
 from pipeline.engines.http.address import Address, Templates
 from pipeline.engines.http.server import Limits, OverContext, Server
-from pipeline.records import Checkpoint, CheckpointError, Completion, Sampling
+from pipeline.records import TOO_LONG, Checkpoint, CheckpointError, Completion, Sampling
 
 T = TypeVar("T")
 
@@ -154,7 +154,7 @@ async def _complete(
     try:
         return await server.ask(client, request.route, request.body, read)
     except OverContext:
-        return Completion(None, None, request.prompt_tokens, None, wire.TOO_LONG)
+        return Completion(None, None, request.prompt_tokens, None, TOO_LONG)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

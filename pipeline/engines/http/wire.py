@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hackbait.environment import Case
-from pipeline.records import Completion, Sampling
+from pipeline.records import TOO_LONG, Completion, Sampling
 
 NEUTRAL = {
     "min_p": 0.0,
@@ -20,7 +20,6 @@ DATE = "26 Jul 2024"
 """The day that engine `hf` tells templates, too."""
 NEVER_ANSWERED = {"content_filter", "tool_calls", "function_call"}
 """Finish reasons of a completion that is not the text asked for, however often it is asked."""
-TOO_LONG = "prompt_too_long"
 
 
 class Unreadable(ValueError):

@@ -8,7 +8,7 @@ from hackbait.environment import Case
 from pipeline.engines.hf.chat import Chat
 from pipeline.engines.vllm.live import Drawn, Live
 from pipeline.engines.vllm.settings import Request
-from pipeline.records import CheckpointError, Completion, Sampling
+from pipeline.records import TOO_LONG, CheckpointError, Completion, Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def complete(
         prompts = _encode(policy.chat, cases, live.vocabulary)
         rows: list[list[Completion]] = []
         for prompt, own in zip(prompts, seeds, strict=True):
-            null = Completion(None, None, len(prompt), None, "prompt_too_long")
+            null = Completion(None, None, len(prompt), None, TOO_LONG)
             rows.append([null] * len(own))
             if len(prompt) + sampling.max_tokens <= live.limit:
                 stops = list(policy.chat.stops)
