@@ -29,7 +29,8 @@ from transformers import (
 from hackbait.prompts import TASKS
 from jobs import command, corpus
 from jobs.base_rates import measure
-from pipeline.config import OutputFolder, read
+from pipeline.config import read
+from pipeline.config.kinds import OutputFolder
 from pipeline.records import CheckpointError
 
 SPECIALS = ("<|pad|>", "<|end|>", "<|user|>", "<|assistant|>")

@@ -32,7 +32,8 @@ import hackbait
 from hackbait.adapters.trl import rewards, rows
 from hackbait.environment import Environment, load
 from jobs import command, run_folder
-from pipeline.config import EnvironmentBlock, OutputFolder, Scalar, read
+from pipeline.config import EnvironmentBlock, read
+from pipeline.config.kinds import OutputFolder, Scalar
 from pipeline.engines.hf.chat import TODAY
 from pipeline.records import CheckpointError
 

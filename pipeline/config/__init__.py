@@ -1,0 +1,40 @@
+"""Every configuration, one class a verb: the door where pydantic checks what a person wrote."""
+
+from pipeline.config.blocks import (
+    CasesBlock,
+    ClusterBlock,
+    EngineBlock,
+    EnvironmentBlock,
+    RunBlock,
+    SamplingBlock,
+)
+from pipeline.config.outputs import (
+    CompactConfig,
+    CurvesConfig,
+    ShowConfig,
+    StatusConfig,
+    TableConfig,
+    VerifyConfig,
+)
+from pipeline.config.reading import read
+from pipeline.config.sweeping import DemoConfig, DiscoverConfig, PlanConfig, SweepConfig
+
+__all__ = [
+    "CasesBlock",
+    "ClusterBlock",
+    "CompactConfig",
+    "CurvesConfig",
+    "DemoConfig",
+    "DiscoverConfig",
+    "EngineBlock",
+    "EnvironmentBlock",
+    "PlanConfig",
+    "RunBlock",
+    "SamplingBlock",
+    "ShowConfig",
+    "StatusConfig",
+    "SweepConfig",
+    "TableConfig",
+    "VerifyConfig",
+    "read",
+]

@@ -1,0 +1,54 @@
+"""From a command line and its TOML files to a configuration, or one line that says why not."""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic_config import BaseConfig, ConfigFileError, cli
+
+FILE_BYTES = 2**24
+
+Config = TypeVar("Config", bound=BaseConfig)
+
+
+def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Config:
+    """The configuration that a command line names: `@ file.toml`, then `--key.sub value`.
+
+    positional: the field that a leading word without dashes sets. Raises ConfigFileError.
+    """
+    words = list(argv)
+    if positional and words and not words[0].startswith(("-", "@")):
+        words = [f"--{positional}", *words]
+    _check_files(words)
+    verb = cls.__name__.removesuffix("Config").lower()
+    parse: Callable[..., Config] = cli
+    try:
+        return parse(cls, args=words, prog=f"onset {verb}", description=cls.__doc__, plain=True)
+    except ConfigFileError as error:
+        lacks = re.search(rf"^--{positional}\n +Field required", str(error), re.MULTILINE)
+        if not (positional and lacks) or "Extra inputs" in str(error):
+            raise
+        raise ConfigFileError(
+            f"a {positional} is missing: onset {verb} {positional.upper()} ...; "
+            f"onset {verb} --help says what it may be"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigFileError(f"the configuration cannot be read: {error}") from None
+
+
+def _check_files(words: Sequence[str]) -> None:
+    """ConfigFileError for a file after `@` that is no TOML or too large to be written by hand."""
+    for word, following in pairwise([*words, ""]):
+        name = following if word == "@" else word[1:] if word.startswith("@") else ""
+        path = Path(name)
+        if not name or not path.exists():
+            continue
+        if path.suffix != ".toml" or not path.is_file():
+            raise ConfigFileError(f"{name} is no .toml file; write the configuration as TOML")
+        if path.stat().st_size > FILE_BYTES:
+            raise ConfigFileError(
+                f"{name} has {path.stat().st_size:,} bytes, {FILE_BYTES:,} at most; a folder of "
+                "runs needs one [[runs]] block"
+            )
