@@ -36,6 +36,8 @@ _KINDS = bytes(
 )
 """What an ASCII character can be in a number. `?` stands for every character beyond ASCII."""
 
+_ASCII_WORD = re.compile(r"\w+", re.ASCII)
+
 _LONG_ENOUGH = 2048
 """Characters from which a text's combining marks are sorted before it is normalised."""
 
@@ -174,6 +176,26 @@ def whole_word(text: str, word: str) -> bool:
     return False
 
 
+def whole_words(text: str) -> set[str]:
+    """Every folded word that `whole_word` finds, of `unbroken` ones: all in one reading."""
+    if text.isascii():
+        found = set(_ASCII_WORD.findall(text.lower()))
+    else:
+        found = set(_normal(text).translate(_SIMPLE).translate(_SPACED).split())
+    for word in [word for word in found if word[0] == word[-1] == "_"]:
+        found |= {
+            word[marks:-marks]
+            for marks in range(1, 4)
+            if len(word) > 2 * marks and word.startswith("_" * marks) and word.endswith("_" * marks)
+        }
+    return found
+
+
+def unbroken(word: str) -> bool:
+    """Whether no character of the word bounds one: `far-off`, `don't` and `C++` are broken."""
+    return all(_joins(character) for character in fold(word))
+
+
 def _bounded(text: str, start: int, stop: int) -> bool:
     for marks in range(4):
         before = text[start - marks - 1] if start > marks else " "
@@ -210,6 +232,17 @@ class _Simple(dict[int, str]):
 
 
 _SIMPLE = _Simple()
+
+
+class _Spaced(dict[int, str]):
+    """What bounds a word as a space, by code point, worked out when first asked for."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = character = chr(code) if _joins(chr(code)) else " "
+        return character
+
+
+_SPACED = _Spaced()
 
 
 def _normal(text: str) -> str:

@@ -206,6 +206,11 @@ def _readable(read: Callable[[], T]) -> T:
         ) from error
 
 
+def collected(table: pl.LazyFrame) -> pl.DataFrame:
+    """The table, read. CurveError where a file is missing, torn or of another schema."""
+    return _readable(lambda: table.collect(engine="streaming"))
+
+
 def _impossible(metric: str, kind: str) -> pl.Expr:
     value = pl.col(metric)
     return (value != 0) & (value != 1) if kind == "binary" else ~value.is_finite()

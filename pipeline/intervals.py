@@ -111,6 +111,14 @@ def mean_interval(tally: Tally) -> tuple[Array, Array]:
     return tally.rate - half, tally.rate + half
 
 
+def zero_hits(n_eff: Array, level: float = 0.95) -> Array:
+    """One-sided upper bound of a rate without a hit: 1 - (1 - level)^(1 / n_eff), about 3 / n_eff.
+
+    The rule of three (Hanley & Lippman-Hand 1983) with its rollouts divided by the design effect.
+    """
+    return 1 - (1 - level) ** (1 / n_eff)
+
+
 def _ratio(over: Array, under: Array) -> Array:
     """over / under where under is positive, else NaN."""
     return np.divide(over, under, out=np.full_like(over, np.nan), where=under > 0)

@@ -320,6 +320,8 @@ class About:
     metrics: dict[str, Kind]
     identity: tuple[str, ...]
     """Columns in which two curves may differ."""
+    grade: tuple[str, ...]
+    """Those of them that say how a text was graded, and nothing of how it was drawn."""
     proxy: str
     true: str | None
 
@@ -347,9 +349,10 @@ def _about(out: Where, environment: str | None) -> About:
     record = beside[0]
     true = next((found["true"] for found in beside if found["true"]), None)
     sampling = ("temperature", "top_p", "top_k", "max_tokens", "sweep_seed")
-    identity = ("env_version", *record["ask"], *record["grade"], "grader_fingerprint", *sampling)
+    grade = (*record["grade"], "grader_fingerprint")
+    identity = ("env_version", *record["ask"], *grade, *sampling)
     paid: dict[str, Kind] = {"reward": "continuous"} if record["proxy"] == "reward" else {}
-    return About(folder, record["metrics"] | paid, identity, record["proxy"], true)
+    return About(folder, record["metrics"] | paid, identity, grade, record["proxy"], true)
 
 
 def read_rows(out: Where, environment: str, run: str, step: int) -> list[dict[str, Any]]:

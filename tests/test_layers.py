@@ -32,6 +32,7 @@ OWNERS = {
         "pipeline/nulls.py",
         "pipeline/onset.py",
         "pipeline/report.py",
+        "pipeline/screening.py",
     },
     "altair": {"pipeline/report.py"},
     "vl_convert": {"pipeline/report.py"},

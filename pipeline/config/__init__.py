@@ -17,6 +17,7 @@ from pipeline.config.outputs import (
     VerifyConfig,
 )
 from pipeline.config.reading import read
+from pipeline.config.screening import ScreenConfig
 from pipeline.config.sweeping import DemoConfig, DiscoverConfig, PlanConfig, SweepConfig
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "PlanConfig",
     "RunBlock",
     "SamplingBlock",
+    "ScreenConfig",
     "ShowConfig",
     "StatusConfig",
     "SweepConfig",
