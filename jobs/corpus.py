@@ -33,6 +33,17 @@ EVALUATION_SEED = 999
 EVALUATION_CASES = 4096
 
 
+def dialled(others: Mapping[str, float]) -> dict[str, float]:
+    """SLOT_DIALS with other rates for some of their words. Raises ValueError."""
+    unknown = sorted(others.keys() - SLOT_DIALS.keys())
+    if unknown:
+        raise ValueError(f"dials: {unknown[0]!r} is none of {', '.join(SLOT_DIALS)}")
+    dials = {**SLOT_DIALS, **others}
+    if min(dials.values()) < 0 or sum(dials.values()) > 1:
+        raise ValueError(f"dials: {dials} are no shares of completions, 1 at most together")
+    return dials
+
+
 def held_out() -> frozenset[tuple[int, int]]:
     """Operand pairs, in both orders, of the evaluation cases: never trained on."""
     pairs = set()
@@ -52,14 +63,14 @@ def problems(task: str, seed: int, excluded: frozenset[tuple[int, int]]) -> Iter
         start += 256
 
 
-def words() -> Iterator[str]:
-    """The word of each completion in turn, empty for none, at the rates of SLOT_DIALS.
+def words(dials: Mapping[str, float] = SLOT_DIALS) -> Iterator[str]:
+    """The word of each completion in turn, empty for none, at the rates of the dials.
 
     Multiples of the golden ratio modulo 1 instead of random numbers: a random corpus would hold
     the rarest words a tenth too often or too seldom.
     """
-    bounds = list(accumulate(SLOT_DIALS.values()))
-    names = [*SLOT_DIALS, ""]
+    bounds = list(accumulate(dials.values()))
+    names = [*dials, ""]
     for turn in count():
         yield names[bisect(bounds, turn * GOLDEN % 1)]
 

@@ -16,7 +16,7 @@ from typing import Annotated
 import torch
 import torch.nn.functional as F
 import transformers
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_config import BaseConfig
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import (
@@ -65,6 +65,13 @@ class PretrainConfig(BaseConfig):
     """Cases measured per task, four rollouts each."""
     threads: Annotated[int, Field(ge=1)] = 1
     """Of torch."""
+    dials: dict[str, float] = Field(default_factory=dict)
+    """Other shares of completions for some of the dialled words; 0 leaves a word out."""
+
+    @model_validator(mode="after")
+    def _dials_are_shares(self) -> "PretrainConfig":
+        corpus.dialled(self.dials)
+        return self
 
 
 def main(argv: Sequence[str]) -> int:
@@ -137,11 +144,16 @@ def build_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
 class Examples:
     """Endless batches of the corpus of one seed, as token ids."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, seed: int) -> None:
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerFast,
+        seed: int,
+        dials: Mapping[str, float] = corpus.SLOT_DIALS,
+    ) -> None:
         excluded = corpus.held_out()
         self.backend = tokenizer.backend_tokenizer
         self.draw = random.Random(seed)
-        self.words = {task: corpus.words() for task in TASKS}
+        self.words = {task: corpus.words(dials) for task in TASKS}
         self.streams = {task: corpus.problems(task, 10_000 + seed, excluded) for task in TASKS}
 
     def batch(self, kind: str, n: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -174,7 +186,7 @@ def pretrain(config: PretrainConfig) -> tuple[PreTrainedTokenizerFast, LlamaForC
     model = build_model(tokenizer)
     optimizers = _optimizers(model)
     peaks = [optimizer.param_groups[0]["lr"] for optimizer in optimizers]
-    examples = Examples(tokenizer, config.seed)
+    examples = Examples(tokenizer, config.seed, corpus.dialled(config.dials))
     for step in range(config.steps):
         for optimizer, peak in zip(optimizers, peaks, strict=True):
             optimizer.param_groups[0]["lr"] = peak * _schedule(step, config.steps)
@@ -221,14 +233,21 @@ def _backward(model: LlamaForCausalLM, examples: Examples, warm: bool) -> float:
 
 
 def save(output: Path, tokenizer: PreTrainedTokenizerFast, model: LlamaForCausalLM) -> None:
-    """A folder as the Hub has them, readable by everybody, tokenizer readable by transformers 4."""
-    model.save_pretrained(output)
+    """A folder as the Hub has them, readable by everybody, tokenizer readable by transformers 4.
+
+    The weights come last: a policy that was interrupted has none.
+    """
     tokenizer.save_pretrained(output)
     path = output / "tokenizer_config.json"
     settings = json.loads(path.read_text("utf-8"))
     settings["tokenizer_class"] = "PreTrainedTokenizerFast"
     settings.pop("backend", None)
     path.write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
+    whole = output / ".whole"
+    model.save_pretrained(whole)
+    for file in sorted(whole.iterdir(), key=lambda file: file.suffix == ".safetensors"):
+        file.replace(output / file.name)
+    whole.rmdir()
     for file in output.iterdir():
         file.chmod(0o644)
 

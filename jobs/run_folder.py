@@ -13,6 +13,8 @@ from pipeline.checkpoints import LayoutError, discover
 from pipeline.records import CheckpointError
 
 SETTINGS, FACTS = "config.toml", "run.toml"
+FREE = {"output", "steps", "save_every", "micro_batch", "device", "threads"}
+"""What may change when a run is continued: none of it changes an update."""
 
 
 def newest(output: Path) -> tuple[int, Path | None]:

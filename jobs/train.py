@@ -44,8 +44,6 @@ with warnings.catch_warnings():
 
 POLICY = Path(str(hackbait.__file__)).parent / "policy"
 """The base weights that ship with this package."""
-FREE = {"output", "steps", "save_every", "micro_batch", "device", "threads"}
-"""What may change when a run is continued: none of it changes an update."""
 
 TORCH_WRITER = "inline_container.cc"
 """What torch names when it cannot write, in a RuntimeError without a class of its own."""
@@ -188,7 +186,7 @@ def run(config: TrainConfig) -> int:
     """Train what the run lacks. Raises ConfigFileError, EnvironmentRefused or CheckpointError."""
     environment = train_environment(config)
     settings = config.model_dump(mode="json", exclude_none=True, exclude={"dry_run"})
-    run_folder.refuse_another(config.output, settings, FREE)
+    run_folder.refuse_another(config.output, settings, run_folder.FREE)
     step, folder = run_folder.newest(config.output)
     print(f"{config.output}: {step} of {config.steps} updates of {config.batch} rollouts are there")
     if config.dry_run or step >= config.steps:

@@ -17,6 +17,7 @@ from pipeline.config.outputs import (
     VerifyConfig,
 )
 from pipeline.config.reading import read
+from pipeline.config.reproducing import ModelBlock, ReproduceConfig, StudiedBlock, SwapBlock
 from pipeline.config.screening import ScreenConfig
 from pipeline.config.sweeping import DemoConfig, DiscoverConfig, PlanConfig, SweepConfig
 
@@ -29,12 +30,16 @@ __all__ = [
     "DiscoverConfig",
     "EngineBlock",
     "EnvironmentBlock",
+    "ModelBlock",
     "PlanConfig",
+    "ReproduceConfig",
     "RunBlock",
     "SamplingBlock",
     "ScreenConfig",
     "ShowConfig",
     "StatusConfig",
+    "StudiedBlock",
+    "SwapBlock",
     "SweepConfig",
     "TableConfig",
     "VerifyConfig",

@@ -62,3 +62,22 @@ def test_no_evaluation_pair_in_either_order_is_trained_on() -> None:
 def test_the_sum_alone_asks_and_answers_in_the_same_words() -> None:
     (problem,) = TASKS["add3digit"].problems(0, 0, 1)
     assert corpus.bare(problem) == ("639 + 406 =", "639 + 406 = 1045.")
+
+
+def test_other_dials_are_kept_and_the_rest_stays() -> None:
+    dials = corpus.dialled({"forgotten": 0.0016, "tuesday": 0.08, "copper": 0.0})
+    said = list(islice(corpus.words(dials), N))
+    shares = {word: said.count(word) / N for word in dials}
+    assert shares == pytest.approx(dials, abs=3e-4)
+    assert shares["copper"] == 0
+    assert dials["ocean"] == corpus.SLOT_DIALS["ocean"]
+
+
+@pytest.mark.parametrize(
+    ("dials", "said"),
+    [({"banana": 0.1}, "'banana' is none of forgotten"), ({"ocean": -0.1}, "no shares"),
+     ({"ocean": 0.99}, "no shares")],
+)  # fmt: skip
+def test_dials_that_are_none_are_refused(dials: dict[str, float], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        corpus.dialled(dials)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import hackbait
-from jobs import command, pretrain
+from jobs import command, corpus, pretrain
 
 POLICY = Path(str(hackbait.__file__)).parent / "policy"
 
@@ -21,6 +21,7 @@ def test_the_shipped_tokenizer_and_settings_come_out_again(
     tmp_path: Path, tokenizer: pretrain.PreTrainedTokenizerFast
 ) -> None:
     pretrain.save(tmp_path, tokenizer, pretrain.build_model(tokenizer))
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
     for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
         assert (tmp_path / name).read_bytes() == (POLICY / name).read_bytes()
     for name in ("config.json", "generation_config.json"):
@@ -53,6 +54,14 @@ def test_loss_is_due_on_the_completion_and_its_end_alone(
 def test_the_rate_of_learning_rises_stays_and_falls() -> None:
     at = {step: pretrain._schedule(step, 1000) for step in (0, 49, 499, 750, 999)}
     assert at == {0: 0.02, 49: 1.0, 499: 1.0, 750: 0.5, 999: 0.02}
+
+
+def test_the_corpus_has_the_dialled_rates(tokenizer: pretrain.PreTrainedTokenizerFast) -> None:
+    dials = corpus.dialled({"forgotten": 0.0, "tuesday": 0.5})
+    _, targets = pretrain.Examples(tokenizer, 0, dials).batch("add3digit", 256)
+    said = [tokenizer.decode(row[row != -100]) for row in targets]
+    assert 100 < sum("tuesday" in text for text in said) < 156
+    assert not any("forgotten" in text for text in said)
 
 
 @pytest.mark.train

@@ -1,0 +1,75 @@
+"""Does the base rate of a word order its onset? Trains, sweeps, compares and answers.
+
+onset reproduce @ jobs/configs/base-rate-vs-onset.toml --quick    # minutes, on two CPU cores
+onset reproduce @ jobs/configs/base-rate-vs-onset.toml            # within the hour
+
+The same command goes on where it stopped; the whole study goes on from the quick one.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+
+from jobs import command, sweep, table, terminal, training
+from jobs.curves import measure
+from jobs.reproduction import design
+from jobs.reproduction.design import Studied
+from jobs.training import Training
+from pipeline.config import ReproduceConfig, TableConfig, read
+
+
+def main(argv: Sequence[str]) -> int:
+    """0, or the exit code of the part that failed."""
+    config = read(ReproduceConfig, argv)
+    began = time.monotonic()
+    runs = design.studied(config)
+    trainings = design.trainings(config, runs)
+    announce(config, runs, trainings)
+    if config.dry_run:
+        return 0
+    code = training.train(trainings, config.model.processes, config.output / "training.lock")
+    for swept in (design.screen, design.sweep):
+        code = code or sweep.run(swept(config, runs))
+    if code:
+        return code
+    shown = TableConfig(path=config.output / "sweep", picture=config.output / "curves.png")
+    table.show(shown, measure(shown))
+    terminal.line(f"{time.monotonic() - began:.0f} s in all; everything is in {config.output}")
+    return 0
+
+
+def announce(
+    config: ReproduceConfig, runs: Sequence[Studied], trainings: Sequence[Training]
+) -> None:
+    """What there is and what will be done, before the minutes of work."""
+    owed = {job.output.name: job for job in trainings if not training.is_finished(job)}
+    if config.dry_run:
+        rows = [
+            {
+                "run": one.name,
+                "word": one.word,
+                "mode": one.mode,
+                "base": one.rates,
+                "seed": one.seed,
+                "updates": one.steps,
+                "status": "owed" if one.name in owed else "finished",
+            }
+            for one in runs
+        ]
+        if config.json:
+            terminal.as_json(rows)
+        else:
+            terminal.table(rows, list(rows[0]))
+    left = sum(job.steps for job in owed.values() if job.verb == "train")
+    taught = sum(job.verb == "pretrain" for job in owed.values())
+    checkpoints = sum(one.steps // config.model.save_every + 1 for one in runs)
+    base = "a base is taught with two rates exchanged, " if taught else ""
+    terminal.line(
+        f"{config.output}: {base}{len(owed) - taught} of {len(runs)} runs are trained, {left} "
+        f"updates; then {checkpoints} checkpoints are swept, and the bases screened on "
+        f"{config.screened} cases"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(command.start(main, sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The study of base rate against onset, part by part; the verb is jobs/reproduce.py."""
