@@ -66,12 +66,19 @@ def test_a_run_waits_for_the_base_it_starts_from(tmp_path: Path) -> None:
 def test_a_training_that_fails_is_named_with_its_last_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # A verb that refuses the flags of a training, and needs no torch to do so.
-    bad = Training(tmp_path / "bad", 3, {}, "compact")
+    bad = Training(tmp_path / "bad", 3, {}, "no_such_verb")
     assert training.train([bad], 2, tmp_path / "lock") == 1
     said = capsys.readouterr().err
-    assert "error: training bad ended with 2: error: " in said
-    assert str(tmp_path / "bad" / "train.log") in said
+    assert "error: training bad ended with 1: " in said
+    assert said.endswith(f"No module named jobs.no_such_verb ({tmp_path}/bad/train.log)\n")
+
+
+def test_all_that_can_run_are_run_before_the_last_word_is_said(tmp_path: Path) -> None:
+    # A module that only has to be imported takes every flag and does nothing.
+    base = Training(tmp_path / "base", 1, {}, "terminal")
+    runs = [Training(tmp_path / name, 1, {}, "terminal", after=base) for name in "ab"]
+    assert training.train([base, *runs], 2, tmp_path / "lock") == 0
+    assert all((run.output / "train.log").read_text() == "" for run in (base, *runs))
 
 
 def test_what_another_process_trains_there_is_waited_for(tmp_path: Path) -> None:
