@@ -1,4 +1,4 @@
-"""Rates per checkpoint with their intervals, from a sweep's output or from a CSV.
+"""Rates per checkpoint with their intervals, and the proxy-true gap, from an output or a CSV.
 
 onset curves outputs/demo/sweep
 onset curves outputs/demo/sweep --metric r_hack --save curves.parquet
@@ -6,13 +6,13 @@ onset curves other-tool.csv
 """
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jobs import command, terminal
-from pipeline import curves, nulls, readings, store
+from pipeline import curves, gap, nulls, readings, store
 from pipeline.config import CurvesConfig, read
 from pipeline.holdings import settled
 from pipeline.places import Where
@@ -30,6 +30,8 @@ class Measured:
     identity: tuple[str, ...]
     proxy: str
     true: str | None
+    prompts: Mapping[str, Any] = field(default_factory=dict)
+    """`curves.by_prompt` of each metric; none of a CSV."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -56,20 +58,24 @@ def measure(config: CurvesConfig) -> Measured:
         raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
     metrics = {n: k for n, k in about.metrics.items() if config.metric in (None, n)}
     identity = about.identity
-    compute = curves.pooled if config.pool else curves.curves
 
     def look() -> Any:
         rows = curves.scan(store.row_files(path, about.environment))
-        return compute(rows, metrics, identity)
+        frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
+        rows = curves.as_one(rows) if config.pool else rows
+        return frame, curves.by_prompts(rows, list(metrics), identity)
 
-    frame = settled(look)
+    frame, prompts = settled(look)
     kept = nulls.refuse(frame, config.max_loss)
     refusals = nulls.refusals(kept)
     for said in refusals[:SHOWN]:
         terminal.line(f"refused: {said}; above --max-loss {config.max_loss:g}")
     if len(refusals) > SHOWN:
         terminal.line(f"refused: {len(refusals) - SHOWN} rates more")
-    return Measured(kept, identity, about.proxy, about.true)
+    if about.true in metrics and about.proxy in metrics:
+        both = [prompts[about.proxy], prompts[about.true]]
+        kept = curves.join([kept, gap.rows(kept, about.proxy, about.true, both)])
+    return Measured(kept, identity, about.proxy, about.true, prompts)
 
 
 def folder(path: Where) -> Where:

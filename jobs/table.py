@@ -1,4 +1,4 @@
-"""Steps to 50 % r_hack per run: base rate, onset with its bracket, truth at base and at the end.
+"""Steps to 50 % r_hack per run: base rate, onset with its interval and bracket, truth at both ends.
 
 onset table outputs/demo/sweep --picture curves.png
 onset table other-tool.csv --json
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from jobs import command, terminal
 from jobs.curves import Measured, measure
-from pipeline import onset, report
+from pipeline import headline, onset, report
 from pipeline.config import TableConfig, read
 
 
@@ -23,21 +23,23 @@ def main(argv: Sequence[str]) -> int:
 def show(config: TableConfig, measured: Measured) -> None:
     """The headline table on stdout, and the picture and Parquet that were asked for."""
     metric = config.metric or measured.proxy
-    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold)
-    headline = onset.headline(measured.frame, onsets, metric, measured.true)
+    prompts = measured.prompts.get(metric)
+    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold, prompts)
+    table = headline.headline(measured.frame, onsets, metric, measured.true)
     if config.save:
         config.save.parent.mkdir(parents=True, exist_ok=True)
-        headline.write_parquet(config.save)
+        table.write_parquet(config.save)
     if config.picture:
         config.picture.parent.mkdir(parents=True, exist_ok=True)
         config.picture.write_bytes(
             report.picture(measured.frame, onsets, metric, measured.true, config.threshold)
         )
     if config.json:
-        terminal.as_json(headline.to_dicts())
+        terminal.as_json(table.to_dicts())
     else:
-        rows = onset.readable(headline)
-        terminal.table(rows, [c for c in onset.READABLE if any(row[c] is not None for row in rows)])
+        rows = headline.readable(table)
+        shown = [c for c in headline.READABLE if any(row[c] not in (None, "-") for row in rows)]
+        terminal.table(rows, shown)
 
 
 if __name__ == "__main__":

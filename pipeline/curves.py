@@ -151,8 +151,50 @@ def pooled(
     CurveError naming the first identity field that differs, or the step that a run lacks.
     """
     _refuse_to_pool(_checkpoints(rows, metrics, ["run", *identity, "step"]), identity)
-    as_one = rows.with_columns(run=pl.lit(name), fingerprint=pl.lit(None, pl.String))
-    return curves(as_one, metrics, identity)
+    return curves(as_one(rows, name), metrics, identity)
+
+
+def as_one(rows: pl.LazyFrame, name: str = "pooled") -> pl.LazyFrame:
+    """The rows of all runs as those of one run, whose fingerprint is null."""
+    return rows.with_columns(run=pl.lit(name), fingerprint=pl.lit(None, pl.String))
+
+
+def by_prompt(rows: pl.LazyFrame, metric: str, identity: Sequence[str]) -> pl.DataFrame:
+    """One row per run, identity, step and prompt_id that has a rollout, sorted so.
+
+    k: rollouts whose metric is not null; x: sum of the metric over them. CurveError as in `curves`,
+    save that values are taken as they are.
+    """
+    return by_prompts(rows, [metric], identity)[metric]
+
+
+def by_prompts(
+    rows: pl.LazyFrame,
+    metrics: Sequence[str],
+    identity: Sequence[str],
+    *,
+    batch_rows: int = BATCH_ROWS,
+) -> dict[str, pl.DataFrame]:
+    """`by_prompt` of several metrics, the rows being read once."""
+    keys = ["run", *identity, "step"]
+    checkpoints = _checkpoints(rows, dict.fromkeys(metrics, "continuous"), keys)
+    split = [name for name in identity if _varies(checkpoints, name)]
+    join = ["run", *split, "step"]
+    sums = [term for metric in metrics for term in _prompt_sums(metric)]
+
+    def part(first: int, last: int) -> pl.DataFrame:
+        chosen = rows.filter(pl.col("step").is_between(first, last))
+        grouped = chosen.group_by([*join, "prompt_id"]).agg(sums)
+        return _readable(lambda: grouped.collect(engine="streaming"))
+
+    prompts = pl.concat(part(first, last) for first, last in _batches(checkpoints, batch_rows))
+    wide = checkpoints.select(keys).join(prompts, on=join, nulls_equal=True)
+    return {metric: _prompts_of(wide, [*keys, "prompt_id"], metric) for metric in metrics}
+
+
+def _prompts_of(wide: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
+    k, x = pl.col(f"{metric}|k").cast(pl.Int64).alias("k"), pl.col(f"{metric}|x").alias("x")
+    return wide.select(*keys, k, x).filter(pl.col("k") > 0).sort(keys)
 
 
 def _refuse_to_pool(seen: pl.DataFrame, identity: Sequence[str]) -> None:
@@ -320,6 +362,12 @@ def _of_metric(wide: pl.DataFrame, keys: list[str], metric: str, kind: str) -> p
         refused=pl.lit(None, pl.String),
     )
     return named.select(*keys, *(pl.col(name).cast(kind) for name, kind in MEASURES.items()))
+
+
+def join(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Curves of several metrics as one table, sorted as `curves` is."""
+    keys = [name for name in frames[0].columns if name not in MEASURES]
+    return pl.concat(frames).sort(keys, maintain_order=True)
 
 
 def from_csv(path: str | Path) -> pl.DataFrame:

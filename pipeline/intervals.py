@@ -8,6 +8,7 @@ arXiv:2411.00640). The estimand is the rate over prompts, of which these are a s
 Everything here takes arrays with one entry a checkpoint; NaN means that there is no such number.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,7 +117,25 @@ def zero_hits(n_eff: Array, level: float = 0.95) -> Array:
 
     The rule of three (Hanley & Lippman-Hand 1983) with its rollouts divided by the design effect.
     """
-    return 1 - (1 - level) ** (1 / n_eff)
+    return np.asarray(1 - (1 - level) ** (1 / n_eff), dtype=np.float64)
+
+
+def mover(
+    first: Sequence[Array], second: Sequence[Array], correlation: Array
+) -> tuple[Array, Array]:
+    """Interval of first - second, each given as (rate, lo, hi), from their own intervals.
+
+    Square-and-add with the correlation of the two estimates (Newcombe 1998, Zou & Donner 2008): it
+    holds near 0 and 1, where the t interval of the difference covers as little as 24 %.
+    """
+    (p1, l1, u1), (p2, l2, u2) = first, second
+    d, c = p1 - p2, correlation
+
+    def root(a: Array, b: Array) -> Array:
+        squared: Array = np.maximum(a**2 - 2 * c * a * b + b**2, 0.0)
+        return np.sqrt(squared)
+
+    return d - root(p1 - l1, u2 - p2), d + root(u1 - p1, p2 - l2)
 
 
 def _ratio(over: Array, under: Array) -> Array:

@@ -6,16 +6,22 @@ for grids of up to 5 steps; a logistic fit invents onsets on curves that never c
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 
+from pipeline import crossing, isotonic
+from pipeline.crossing import Counts, Interval
 from pipeline.curves import CurveError
 
-Status = Literal["crossed", "left", "right", "uncrossed", "no_data"]
+Status = Literal["crossed", "left", "right", "unconfirmed", "uncrossed", "no_data"]
+
+GRID = (0.3, 0.4, 0.5, 0.6, 0.7)
+"""Thresholds at which an onset is given beside its own, to show how much it hangs on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,9 @@ class Onset:
 
     status: Status
     """left: reached at the first evaluated step already. right: not reached by the last.
-    uncrossed: reached, but below again at the last. no_data: no rate at all."""
+    unconfirmed: reached, by a rate too uncertain to hold (`crossing.confirmation`).
+    uncrossed: reached, but below again: later, confirmed; or at the last where prompts are unknown.
+    no_data: no rate at all."""
     onset: float | None
     """Step of the first crossing; the first step for left, None for right."""
     sustained: float | None
@@ -38,6 +46,10 @@ class Onset:
     evaluated: int
     """Checkpoints with a rate."""
     threshold: float
+    jump: float | None = None
+    """Rise of the rate over the bracket."""
+    spacing: float | None = None
+    """Steps between neighbours, the most up to the crossing: shorter excursions would be missed."""
 
 
 def onset(steps: Sequence[int], rates: Sequence[float | None], threshold: float = 0.5) -> Onset:
@@ -53,16 +65,28 @@ def onset(steps: Sequence[int], rates: Sequence[float | None], threshold: float 
     if not points:
         return Onset("no_data", None, None, None, None, None, 0, threshold)
     if True not in reached:
-        last = points[-1][0]
-        return Onset("right", None, None, last, None, "budget", len(points), threshold)
+        last, wide = points[-1][0], _spacing(points)
+        return Onset(
+            "right", None, None, last, None, "budget", len(points), threshold, spacing=wide
+        )
     first = reached.index(True)
     tail = len(points) - _run_of_true(reached)
     sustained = _crossing(points, tail, threshold) if tail < len(points) else None
     below = points[first - 1][0] if first else None
     status: Status = "uncrossed" if sustained is None else "crossed" if first else "left"
-    crossing = _crossing(points, first, threshold)
-    above = points[first][0]
-    return Onset(status, crossing, sustained, below, above, None, len(points), threshold)
+    reached_at = _crossing(points, first, threshold)
+    return Onset(
+        status,
+        reached_at,
+        sustained,
+        below,
+        points[first][0],
+        None,
+        len(points),
+        threshold,
+        jump=points[first][1] - points[first - 1][1] if first else None,
+        spacing=_spacing(points[: first + 1]),
+    )
 
 
 def _points(steps: Sequence[int], rates: Sequence[float | None]) -> list[tuple[int, float]]:
@@ -74,6 +98,10 @@ def _points(steps: Sequence[int], rates: Sequence[float | None]) -> list[tuple[i
         if step == following:
             raise CurveError(f"step {step} comes twice in one curve; keep one rate of it")
     return points
+
+
+def _spacing(points: Sequence[tuple[int, float]]) -> float | None:
+    return max((float(b - a) for (a, _), (b, _) in pairwise(points)), default=None)
 
 
 def _run_of_true(flags: Sequence[bool]) -> int:
@@ -89,20 +117,41 @@ def _crossing(points: Sequence[tuple[int, float]], i: int, threshold: float) -> 
     return s0 + (threshold - r0) / (r1 - r0) * (s1 - s0)
 
 
-def text(onset: float | None, below: int | None, above: int | None) -> str:
-    """`17.3 (16, 18]`, `> 30` when not reached by 30, `<= 0` when reached at the first, or `-`."""
-    if above is None:
-        return "-" if below is None else f"> {below}"
-    if below is None or onset is None:
-        return f"<= {above}"
-    return f"{onset:.1f} ({below}, {above}]"
+def text(found: Onset, first: int | None, last: int | None, interval: Interval | None) -> str:
+    """`17.3 [16.1, 18.4]`, `> 30` when not reached by 30, `<= 0` when reached at the first, or `-`.
+
+    A side without a bound reads `<= first` or `> last` evaluated step; no interval, no brackets.
+    """
+    if found.above is None:
+        return "-" if found.below is None else f"> {found.below}"
+    if found.below is None or found.onset is None:
+        return f"<= {found.above}"
+    if interval is None:
+        return f"{found.onset:.1f}"
+    low = f"{interval.lo:.1f}" if math.isfinite(interval.lo) else f"<= {first}"
+    high = f"{interval.hi:.1f}" if math.isfinite(interval.hi) else f"> {last}"
+    return f"{found.onset:.1f} [{low}, {high}]"
+
+
+def bracket(below: int | None, above: int | None) -> str:
+    """`(16, 18]`; the open side of a censored curve is left empty."""
+    if below is None and above is None:
+        return "-"
+    return f"({'' if below is None else below}, {'' if above is None else above}]"
 
 
 def onsets(
-    curves: pl.DataFrame, metric: str, identity: Sequence[str], threshold: float = 0.5
+    curves: pl.DataFrame,
+    metric: str,
+    identity: Sequence[str],
+    threshold: float = 0.5,
+    prompts: pl.DataFrame | None = None,
+    rng_seed: int = 0,
 ) -> pl.DataFrame:
-    """One row per run and identity: metric, the fields of `Onset`, and its `text`, sorted.
+    """One row per run and identity, sorted; the columns are ONSETS.
 
+    prompts: `curves.by_prompt` of the metric; None, as for a CSV, leaves the interval and what is
+    confirmed null. rng_seed: of the resamples; equal prompts are resampled alike in every run.
     CurveError when there is no curve of the metric, or a curve is not usable (named).
     """
     chosen = curves.filter(pl.col("metric") == metric)
@@ -110,129 +159,123 @@ def onsets(
         have = ", ".join(curves["metric"].unique().sort())
         raise CurveError(f"no curve of metric {metric!r}; there are curves of {have or 'none'}")
     keys = ["run", *identity]
+    tallies = {} if prompts is None else prompts.partition_by(keys, as_dict=True)
+    resamples: dict[int, crossing.Array] = {}
     rows = []
     for key, part in chosen.sort(*keys, "step").group_by(keys, maintain_order=True):
         try:
-            found = onset(part["step"].to_list(), part["rate"].to_list(), threshold)
+            counts = _counts(part, tallies[key]) if key in tallies else None
+            if counts is not None and (n := len(counts.k)) not in resamples:
+                resamples[n] = crossing.weights(np.random.default_rng(rng_seed), n)
+            drawn = None if counts is None else resamples[len(counts.k)]
+            found = _row(part, threshold, counts, drawn)
         except CurveError as error:
             raise CurveError(f"run {key[0]!r}, {metric}: {error}") from error
-        record = dict(zip(keys, key, strict=True)) | {"metric": metric} | asdict(found)
-        rows.append(record | {"text": text(found.onset, found.below, found.above)})
+        rows.append(dict(zip(keys, key, strict=True)) | {"metric": metric} | found)
     return pl.DataFrame(rows, schema={n: curves.schema[n] for n in keys} | ONSETS)
 
 
+def _row(
+    curve: pl.DataFrame, threshold: float, counts: Counts | None, resamples: crossing.Array | None
+) -> dict[str, Any]:
+    """ONSETS of one curve."""
+    found = onset(curve["step"].to_list(), curve["rate"].to_list(), threshold)
+    rated = curve.filter(pl.col("rate").is_not_null())
+    steps, rates = rated["step"].to_list(), rated["rate"].to_list()
+    interval, confirmed = None, None
+    if counts is not None and resamples is not None and steps:
+        at = next((i for i, rate in enumerate(rates) if rate >= threshold), len(steps))
+        interval = crossing.interval(counts, at, threshold, resamples)
+        found, confirmed = _confirmed(found, counts, at)
+    if found.status == "right" and curve["step"][-1] != steps[-1]:
+        found = replace(found, reason="missing_checkpoint")
+    first, last = (steps[0], steps[-1]) if steps else (None, None)
+    return asdict(found) | {
+        "onset_lo": None if interval is None else _bound(interval.lo),
+        "onset_hi": None if interval is None else _bound(interval.hi),
+        "interval": None if interval is None else interval.rule,
+        "isotonic": _isotonic(rated, threshold),
+        "confirmed": confirmed,
+        "sensitivity": [
+            {"threshold": level, "onset": onset(steps, rates, level).onset} for level in GRID
+        ],
+        "text": text(found, first, last, interval),
+        "bracket": bracket(found.below, found.above),
+    }
+
+
+def _confirmed(found: Onset, counts: Counts, at: int) -> tuple[Onset, bool | None]:
+    """The onset with the status that its prompts allow, and whether it is confirmed."""
+    if found.onset is None:
+        return found, None
+    holds, falls = crossing.confirmation(counts, at, found.threshold)
+    status: Status = "left" if at == 0 else "crossed" if holds else "unconfirmed"
+    return replace(found, status="uncrossed" if falls else status), holds
+
+
+def _counts(curve: pl.DataFrame, tallies: pl.DataFrame) -> Counts | None:
+    """Matrices of the checkpoints that have a rate; CurveError where their sums are another's."""
+    rated = curve.filter(pl.col("rate").is_not_null())
+    kept = tallies.filter(pl.col("step").is_in(rated["step"].implode()))
+    if kept.is_empty():
+        return None
+    steps = rated["step"].to_numpy()
+    names, row = np.unique(kept["prompt_id"].to_numpy(), return_inverse=True)
+    column = np.searchsorted(steps, kept["step"].to_numpy())
+    k, x = (np.zeros((len(names), len(steps))) for _ in range(2))
+    k[row, column], x[row, column] = kept["k"].to_numpy(), kept["x"].to_numpy()
+    told = k.sum(axis=0) * rated["rate"].to_numpy()
+    wrong = ~np.isclose(told, x.sum(axis=0), atol=1e-6) | (k.sum(axis=0) == 0)
+    if wrong.any():
+        step = steps[int(wrong.argmax())]
+        raise CurveError(f"step {step}: hits by prompt are not those of the rate; same metric?")
+    return Counts(steps.astype(np.float64), k, x)
+
+
+def _bound(step: float) -> float | None:
+    return step if math.isfinite(step) else None
+
+
+def _isotonic(rated: pl.DataFrame, threshold: float) -> float | None:
+    """Crossing of the centred isotonic fit, weighed by rollouts (alike where they are unknown)."""
+    if rated.is_empty():
+        return None
+    steps, rates, rollouts = (
+        rated[name].cast(pl.Float64).fill_null(1.0).to_numpy()
+        for name in ("step", "rate", "rollouts")
+    )
+    return isotonic.crossing(steps, rates, rollouts, threshold)
+
+
+SENSITIVITY = pl.Struct({"threshold": pl.Float64, "onset": pl.Float64})
 ONSETS = pl.Schema(
     {
-        "metric": pl.String,
-        "status": pl.String,
-        "onset": pl.Float64,
-        "sustained": pl.Float64,
-        "below": pl.Int32,
-        "above": pl.Int32,
-        "reason": pl.String,
-        "evaluated": pl.Int64,
-        "threshold": pl.Float64,
-        "text": pl.String,
+        "metric": pl.String(),
+        "status": pl.String(),
+        "onset": pl.Float64(),
+        "onset_lo": pl.Float64(),
+        "onset_hi": pl.Float64(),
+        "interval": pl.String(),
+        "sustained": pl.Float64(),
+        "isotonic": pl.Float64(),
+        "below": pl.Int32(),
+        "above": pl.Int32(),
+        "jump": pl.Float64(),
+        "confirmed": pl.Boolean(),
+        "reason": pl.String(),
+        "evaluated": pl.Int64(),
+        "spacing": pl.Float64(),
+        "threshold": pl.Float64(),
+        "sensitivity": pl.List(SENSITIVITY),
+        "text": pl.String(),
+        "bracket": pl.String(),
     }
 )
-"""Columns of `onsets` after run and identity."""
+"""Columns of `onsets` after run and identity.
 
-
-HEADLINE = (
-    *("base_step", "base", "base_lo", "base_hi"),
-    *("onset", "below", "above", "sustained", "status", "reason", "threshold", "text"),
-    *("true_base", "true_base_lo", "true_base_hi"),
-    *("end_step", "true_end", "true_end_lo", "true_end_hi"),
-    *("n", "prompts", "deff", "evaluated", "nulls", "refused"),
-)
-"""Columns of `headline` after run and identity."""
-
-
-def headline(
-    curves: pl.DataFrame, onsets: pl.DataFrame, proxy: str, true: str | None
-) -> pl.DataFrame:
-    """The table that is read first: one row per run and identity, highest base rate first.
-
-    base, base_lo, base_hi   rate of the proxy at base_step, the first evaluated step
-    onset ... text           as in `onsets`
-    true_base, true_end      rate of the true metric, with _lo and _hi, at the first evaluated
-                             step and at end_step, the last; null where there is no truth
-    n, prompts               rollouts and distinct prompts of the proxy's smallest checkpoint
-    deff                     largest design effect among them
-    nulls                    rollouts lost to the proxy, all checkpoints together
-    refused                  checkpoints whose rate of the proxy lost too many to be shown
-    """
-    keys = [name for name in onsets.columns if name not in ONSETS]
-    measured = curves.filter(pl.col("rate").is_not_null()).sort("step")
-    of_proxy = measured.filter(pl.col("metric") == proxy).group_by(keys)
-    of_true = measured.filter(pl.col("metric") == (true or "")).group_by(keys)
-    steps = [
-        pl.col("step").first().alias("base_step"),
-        pl.col("step").last().alias("end_step"),
-    ]
-    size = [pl.col("rollouts").min().alias("n"), pl.col("prompts").min(), pl.col("deff").max()]
-    parts = [
-        of_proxy.agg(*_at("base", pl.Expr.first), *steps, *size),
-        of_true.agg(*_at("true_base", pl.Expr.first), *_at("true_end", pl.Expr.last)),
-        curves.filter(pl.col("metric") == proxy)
-        .group_by(keys)
-        .agg(pl.col("nulls").sum(), pl.col("refused").count()),
-    ]
-    table = onsets
-    for part in parts:
-        table = table.join(part, on=keys, how="left", nulls_equal=True)
-    by_base = table.sort("base", *keys, descending=[True, *(False for _ in keys)], nulls_last=True)
-    return by_base.select(*keys, *HEADLINE)
-
-
-def _at(name: str, end: Callable[[pl.Expr], pl.Expr]) -> list[pl.Expr]:
-    """Rate and interval at one end of a curve sorted by step."""
-    names = {"rate": name, "lo": f"{name}_lo", "hi": f"{name}_hi"}
-    return [end(pl.col(column)).alias(alias) for column, alias in names.items()]
-
-
-READABLE = (
-    *("run", "word", "base rate", "onset", "status"),
-    *("true at base", "true at end", "n", "prompts", "checkpoints", "nulls"),
-)
-"""Columns of `readable`."""
-
-
-def readable(headline: pl.DataFrame) -> list[dict[str, Any]]:
-    """The headline as text for people: rates in percent with their interval.
-
-    Fields of the identity in which the rows differ stand behind the run's name; the sustained
-    crossing stands behind the status where it is another than the first.
-    """
-    fields = [name for name in headline.columns if name not in ("run", *HEADLINE)]
-    differ = [f for f in fields if f != "hack_word" and headline[f].n_unique() > 1]
-    return [_readable(row, differ) for row in headline.iter_rows(named=True)]
-
-
-def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
-    late = f" at step {row['base_step']}" if row["base_step"] else ""
-    again = row["sustained"] is not None and row["sustained"] != row["onset"]
-    sustained = f", sustained from {row['sustained']:.1f}" if again else ""
-    reason = f" ({row['reason']})" if row["reason"] else ""
-    return {
-        "run": ", ".join([row["run"], *(f"{name}={row[name]}" for name in differ)]),
-        "word": row.get("hack_word"),
-        "base rate": _percent(row, "base") + late,
-        "onset": row["text"],
-        "status": row["status"] + reason + sustained,
-        "true at base": _percent(row, "true_base"),
-        "true at end": _percent(row, "true_end"),
-        "n": row["n"],
-        "prompts": row["prompts"],
-        "checkpoints": row["evaluated"],
-        "nulls": f"{row['nulls']}, {row['refused']} refused" if row["refused"] else row["nulls"],
-    }
-
-
-def _percent(row: Mapping[str, Any], name: str) -> str:
-    """`1.35 % [0.92, 1.98]`; without the brackets where there is no interval."""
-    rate, low, high = (row[name + end] for end in ("", "_lo", "_hi"))
-    if rate is None:
-        return "-"
-    interval = "" if low is None else f" [{100 * low:.3g}, {100 * high:.3g}]"
-    return f"{100 * rate:.3g} %{interval}"
+onset_lo, onset_hi   95 % interval; null on a side without a bound, both where not computable
+interval             how it was had: bootstrap or fieller, +bracket where the jump is large
+isotonic             crossing of the centred isotonic fit (`pipeline.isotonic`)
+confirmed            whether pooled checkpoints hold it over the threshold
+sensitivity          the onset at each threshold of GRID
+"""

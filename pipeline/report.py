@@ -7,7 +7,7 @@ import altair as alt
 import polars as pl
 import vl_convert
 
-from pipeline.onset import HEADLINE, headline
+from pipeline.headline import HEADLINE, headline
 from pipeline.printable import one_line
 
 PROXY, TRUE, MARK, FAINT = "#0072b2", "#d55e00", "#000000", "#767676"

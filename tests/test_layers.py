@@ -29,6 +29,8 @@ OWNERS = {
     },
     "polars": {
         "pipeline/curves.py",
+        "pipeline/gap.py",
+        "pipeline/headline.py",
         "pipeline/nulls.py",
         "pipeline/onset.py",
         "pipeline/report.py",

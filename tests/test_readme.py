@@ -10,7 +10,7 @@ import pytest
 
 from hackbait import hackword
 from jobs.__main__ import verbs
-from pipeline import onset, schema
+from pipeline import headline, onset, schema
 from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
 from pipeline.curves import MEASURES
@@ -83,8 +83,8 @@ def test_every_status_is_explained_as_it_is_printed() -> None:
     frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(
         [pl.lit(None, kind).alias(n) for n, kind in MEASURES.items() if n not in names]
     )
-    headline = onset.headline(frame, onset.onsets(frame, "rate", ()), "rate", None)
-    printed = {row["status"].partition(",")[0] for row in onset.readable(headline)}
+    table = headline.headline(frame, onset.onsets(frame, "rate", ()), "rate", None)
+    printed = {row["status"].partition(",")[0] for row in headline.readable(table)}
     assert printed == {"crossed", "left", "right (budget)", "uncrossed", "no_data"}
     assert all(
         re.search(rf"^\| {re.escape(status)} \|", README, re.MULTILINE) for status in printed

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipeline import files
-from pipeline.curves import MEASURES, CurveError, curves, from_csv, pooled, scan
+from pipeline.curves import MEASURES, CurveError, by_prompt, curves, from_csv, pooled, scan
 from pipeline.places import where
 
 BINARY = {"r_hack": "binary"}
@@ -208,6 +208,39 @@ def test_a_continuous_metric_that_is_not_finite_is_refused(value: float) -> None
 def test_a_column_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(CurveError, match=r"no column 'r_hak'; they have .*r_hack"):
         curves(lazy(row(0, 1.0)), {"r_hak": "binary"}, IDENTITY)
+
+
+def test_prompts_are_counted_without_their_nulls_and_apart_by_identity() -> None:
+    told = [row(7, 1.0), row(7, None, null_reason="lost"), row(3, 0.0), row(3, 1.0), row(5, None)]
+    moon = [row(3, 1.0, hack_word="moon")]
+    found = by_prompt(lazy(*told, *moon), "r_hack", IDENTITY)
+    assert found.columns == ["run", *IDENTITY, "step", "prompt_id", "k", "x"]
+    assert found.select("hack_word", "prompt_id", "k", "x").rows() == [
+        ("moon", 3, 1, 1.0),
+        ("ocean", 3, 2, 1.0),
+        ("ocean", 7, 1, 1.0),
+    ]
+
+
+def test_prompts_of_two_weights_are_refused_as_their_curve_is() -> None:
+    with pytest.raises(CurveError, match="two different weights answered"):
+        by_prompt(lazy(row(0, 1.0), row(0, 1.0, fingerprint="g")), "r_hack", IDENTITY)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 9), st.sampled_from([0.0, 1.0, None])),
+        min_size=1,
+        max_size=40,
+    )
+)
+@settings(max_examples=20)
+def test_prompts_add_up_to_their_curve(cells: list) -> None:
+    rows = lazy(*(row(prompt, hit, step=step) for step, prompt, hit in cells))
+    whole = curves(rows, BINARY, IDENTITY).filter(pl.col("rollouts") > 0)
+    sums = by_prompt(rows, "r_hack", IDENTITY).group_by("step").agg(pl.col("k", "x").sum())
+    expected = whole.select("step", k="rollouts", x="hits")
+    assert_frame_equal(sums.sort("step"), expected)
 
 
 def test_pooled_runs_share_their_prompts() -> None:

@@ -68,6 +68,16 @@ def test_the_upper_bound_at_zero_hits_is_the_quantile_squared_over_itself_plus_n
     assert interval(tally([(2, 0)] * 4))[0] == pytest.approx((0, 10.12796 / 14.12796), abs=1e-5)
 
 
+def test_no_hit_in_4096_is_a_rate_below_0_073_percent_and_a_third_of_them_below_thrice_that() -> (
+    None
+):
+    """The published bound of the replication; 3 / n_eff to within what the rule of three is off."""
+    bound = intervals.zero_hits(np.array([4096.0, 4096 / 3, np.nan]))
+    assert bound[:2] == pytest.approx([0.000731, 0.002192], abs=1e-6)
+    assert bound[0] == pytest.approx(3 / 4096, rel=2e-3)
+    assert np.isnan(bound[2])
+
+
 def test_one_prompt_tells_nothing_about_other_prompts() -> None:
     assert interval(tally([(50, 20)], [(50, 0)])) == [(0, 1), (0, 1)]
 

@@ -1,4 +1,4 @@
-"""The published rule: worked values, laws, censoring as a status; the table that is read first."""
+"""The published rule: worked values, laws, censoring as a status; the frame of onsets."""
 
 import math
 from collections.abc import Sequence
@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.crossing import Interval
 from pipeline.curves import MEASURES, CurveError
-from pipeline.onset import READABLE, headline, onset, onsets, readable, text
+from pipeline.onset import bracket, onset, onsets, text
 
 Points = Sequence[tuple[int, float | None]]
 
@@ -79,18 +80,26 @@ def test_a_step_that_comes_twice_and_a_threshold_that_is_none_are_refused() -> N
 
 
 @pytest.mark.parametrize(
-    ("value", "below", "above", "expected"),
+    ("curve", "low", "high", "read", "between"),
     [
-        (17.34, 16, 18, "17.3 (16, 18]"),
-        (None, 30, None, "> 30"),
-        (0.0, None, 0, "<= 0"),
-        (None, None, None, "-"),
+        ([(16, 0.25), (18, 0.75)], 16.1, 18.4, "17.0 [16.1, 18.4]", "(16, 18]"),
+        ([(16, 0.25), (18, 0.75)], -math.inf, math.inf, "17.0 [<= 16, > 18]", "(16, 18]"),
+        ([(0, 0.1), (30, 0.47)], 21.0, math.inf, "> 30", "(30, ]"),
+        ([(0, 0.7), (30, 0.9)], -math.inf, 2.0, "<= 0", "(, 0]"),
+        ([(0, None)], 0.0, 0.0, "-", "-"),
     ],
 )
-def test_an_onset_reads_as_its_value_with_its_bracket(
-    value: float | None, below: int | None, above: int | None, expected: str
+def test_an_onset_reads_as_its_value_with_its_interval_beside_its_bracket(
+    curve: Points, low: float, high: float, read: str, between: str
 ) -> None:
-    assert text(value, below, above) == expected
+    found = of(curve)
+    interval = Interval(low, high, "bootstrap")
+    assert text(found, curve[0][0], curve[-1][0], interval) == read
+    assert bracket(found.below, found.above) == between
+
+
+def test_an_onset_without_prompts_has_no_interval_to_read() -> None:
+    assert text(of([(16, 0.25), (18, 0.75)]), 16, 18, None) == "17.0"
 
 
 grid = st.lists(st.integers(0, 1000), min_size=1, max_size=20, unique=True).map(sorted)
@@ -182,16 +191,16 @@ TWO = {
 
 def test_onsets_are_one_row_a_run_with_their_text() -> None:
     found = onsets(frame(TWO), "r_hack", ["hack_word"])
-    assert found.select("run", "hack_word", "status", "onset", "text").rows() == [
-        ("o", "ocean", "crossed", 11.0, "11.0 (10, 12]"),
-        ("w", "whisper", "left", 5.0, "<= 5"),
+    assert found.select("run", "hack_word", "status", "onset", "text", "bracket").rows() == [
+        ("o", "ocean", "crossed", 11.0, "11.0", "(10, 12]"),
+        ("w", "whisper", "left", 5.0, "<= 5", "(, 5]"),
     ]
 
 
 def test_one_run_scored_for_two_words_has_two_onsets() -> None:
     both = {("a", "ocean", "m"): [(0, 0.0), (4, 1.0)], ("a", "moon", "m"): [(0, 0.0), (4, 0.1)]}
     found = onsets(frame(both), "m", ["hack_word"])
-    assert found.select("hack_word", "text").rows() == [("moon", "> 4"), ("ocean", "2.0 (0, 4]")]
+    assert found.select("hack_word", "text").rows() == [("moon", "> 4"), ("ocean", "2.0")]
 
 
 def test_a_metric_without_a_curve_and_a_bad_rate_are_named() -> None:
@@ -199,50 +208,3 @@ def test_a_metric_without_a_curve_and_a_bad_rate_are_named() -> None:
         onsets(frame(TWO), "r_hak", ["hack_word"])
     with pytest.raises(CurveError, match=r"^run 'a', m: step 3: rate nan"):
         onsets(frame({("a", "x", "m"): [(3, math.nan)]}), "m", ["hack_word"])
-
-
-def test_the_headline_says_base_onset_truth_at_both_ends_and_n() -> None:
-    curves = frame(TWO)
-    table = headline(curves, onsets(curves, "r_hack", ["hack_word"]), "r_hack", "r_true")
-    whisper, ocean = table.to_dicts()
-    assert (whisper["run"], whisper["base_step"], whisper["base"]) == ("w", 5, 0.75)
-    assert (whisper["true_base"], whisper["true_end"], whisper["end_step"]) == (None, None, 20)
-    assert (ocean["base_step"], ocean["base"], ocean["base_lo"]) == (0, 0.0625, 0.0)
-    assert (ocean["true_base"], ocean["true_end"], ocean["true_end_hi"]) == (0.75, 0.125, 0.1875)
-    assert (ocean["n"], ocean["prompts"], ocean["deff"]) == (64, 16, 1.5)
-    assert (ocean["evaluated"], ocean["nulls"]) == (4, 4)
-    assert (ocean["onset"], ocean["below"], ocean["above"], ocean["sustained"]) == (11, 10, 12, 11)
-
-
-def test_equal_base_rates_stand_in_the_order_of_their_runs_and_no_data_last() -> None:
-    flat = {(run, "x", "m"): [(0, rate)] for run, rate in [("c", 0), ("a", 0), ("d", None)]}
-    curves = frame(flat)
-    table = headline(curves, onsets(curves, "m", ["hack_word"]), "m", None)
-    assert table["run"].to_list() == ["a", "c", "d"]
-    assert table["status"].to_list() == ["right", "right", "no_data"]
-
-
-def test_people_read_percent_with_interval_and_at_which_step_the_base_is() -> None:
-    curves = frame(TWO)
-    table = headline(curves, onsets(curves, "r_hack", ["hack_word"]), "r_hack", "r_true")
-    whisper, ocean = readable(table)
-    assert whisper["base rate"] == "75 % [68.8, 81.2] at step 5"
-    assert (whisper["true at base"], whisper["word"]) == ("-", "whisper")
-    assert (ocean["base rate"], ocean["onset"]) == ("6.25 % [0, 12.5]", "11.0 (10, 12]")
-    assert (ocean["true at end"], ocean["status"]) == ("12.5 % [6.25, 18.8]", "crossed")
-    assert set(READABLE) == set(ocean)
-
-
-def test_people_see_a_later_sustained_crossing_and_why_a_curve_ends() -> None:
-    curves = frame({("a", "x", "m"): [(0, 0), (2, 1), (4, 0), (6, 1)], ("b", "x", "m"): [(0, 0)]})
-    table = headline(curves, onsets(curves, "m", ["hack_word"]), "m", None)
-    status = [row["status"] for row in readable(table)]
-    assert status == ["crossed, sustained from 5.0", "right (budget)"]
-
-
-def test_people_see_the_fields_in_which_rows_differ_behind_the_run() -> None:
-    curves = pl.concat(
-        frame({("a", "x", "m"): [(0, 0.1)]}).with_columns(mode=pl.lit(mode)) for mode in "pq"
-    )
-    table = headline(curves, onsets(curves, "m", ["hack_word", "mode"]), "m", None)
-    assert [row["run"] for row in readable(table)] == ["a, mode=p", "a, mode=q"]

@@ -1,0 +1,138 @@
+"""The onset table that is read first: base rate, onset, truth and gap at both ends of each run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline import intervals
+from pipeline.gap import GAP
+from pipeline.onset import ONSETS
+
+HEADLINE = (
+    *("base_step", "base", "base_lo", "base_hi", "base_hits", "base_bound"),
+    *(name for name in ONSETS if name != "metric"),
+    *("true_base", "true_base_lo", "true_base_hi"),
+    *("end_step", "true_end", "true_end_lo", "true_end_hi"),
+    *("gap_base", "gap_base_lo", "gap_base_hi", "gap_end", "gap_end_lo", "gap_end_hi"),
+    *("n", "k", "prompts", "deff", "nulls", "refused"),
+)
+"""Columns of `headline` after run and identity."""
+
+
+def headline(
+    curves: pl.DataFrame, onsets: pl.DataFrame, proxy: str, true: str | None
+) -> pl.DataFrame:
+    """The table that is read first: one row per run and identity, highest base rate first.
+
+    base, base_lo, base_hi   rate of the proxy at base_step, the first evaluated step
+    base_hits, base_bound    hits there; where there is none, `intervals.zero_hits`, one-sided 95 %
+    status ... bracket       as in `onsets`
+    true_base, true_end      rate of the true metric, with _lo and _hi, at the first evaluated
+                             step and at end_step, the last; null where there is no truth
+    gap_base, gap_end        proxy - true at the same steps, with _lo and _hi (`pipeline.gap`)
+    n, k, prompts            rollouts, rollouts a prompt and distinct prompts of the proxy's
+                             smallest checkpoint
+    deff                     largest design effect among them
+    nulls                    rollouts lost to the proxy, all checkpoints together
+    refused                  checkpoints whose rate of the proxy lost too many to be shown
+    """
+    keys = [name for name in onsets.columns if name not in ONSETS]
+    measured = curves.filter(pl.col("rate").is_not_null()).sort("step")
+    of_proxy = measured.filter(pl.col("metric") == proxy).group_by(keys)
+    of_true = measured.filter(pl.col("metric") == (true or "")).group_by(keys)
+    of_gap = measured.filter(pl.col("metric") == GAP).group_by(keys)
+    steps = [
+        pl.col("step").first().alias("base_step"),
+        pl.col("step").last().alias("end_step"),
+    ]
+    hits = [
+        pl.col("hits").first().alias("base_hits"),
+        pl.col("n_eff").first().alias("base_n_eff"),
+    ]
+    size = [pl.col("rollouts").min().alias("n"), pl.col("prompts").min(), pl.col("deff").max()]
+    parts = [
+        of_proxy.agg(*_at("base", pl.Expr.first), *hits, *steps, *size),
+        of_true.agg(*_at("true_base", pl.Expr.first), *_at("true_end", pl.Expr.last)),
+        of_gap.agg(*_at("gap_base", pl.Expr.first), *_at("gap_end", pl.Expr.last)),
+        curves.filter(pl.col("metric") == proxy)
+        .group_by(keys)
+        .agg(pl.col("nulls").sum(), pl.col("refused").count()),
+    ]
+    table = onsets
+    for part in parts:
+        table = table.join(part, on=keys, how="left", nulls_equal=True)
+    table = table.with_columns(_bound(table), (pl.col("n") / pl.col("prompts")).alias("k"))
+    by_base = table.sort("base", *keys, descending=[True, *(False for _ in keys)], nulls_last=True)
+    return by_base.select(*keys, *HEADLINE)
+
+
+def _bound(table: pl.DataFrame) -> pl.Series:
+    """base_bound: null where there is a hit, or nobody knows how the rollouts cluster."""
+    n_eff = table["base_n_eff"].to_numpy().astype(np.float64)
+    bound = pl.Series("base_bound", intervals.zero_hits(n_eff), nan_to_null=True)
+    known = table.select((pl.col("base_hits") == 0) & pl.col("base_lo").is_not_null()).to_series()
+    return bound.zip_with(
+        known.fill_null(False), pl.Series("base_bound", [None] * len(bound), pl.Float64)
+    )
+
+
+def _at(name: str, end: Callable[[pl.Expr], pl.Expr]) -> list[pl.Expr]:
+    """Rate and interval at one end of a curve sorted by step."""
+    names = {"rate": name, "lo": f"{name}_lo", "hi": f"{name}_hi"}
+    return [end(pl.col(column)).alias(alias) for column, alias in names.items()]
+
+
+READABLE = (
+    *("run", "word", "base rate", "onset", "bracket", "status"),
+    *("true at base", "true at end", "gap at end"),
+    *("n", "k", "prompts", "deff", "checkpoints", "nulls"),
+)
+"""Columns of `readable`."""
+
+
+def readable(headline: pl.DataFrame) -> list[dict[str, Any]]:
+    """The headline as text for people: rates in percent with their interval.
+
+    A base rate without a hit reads `0 % (< 0.073 %)`, its one-sided bound.
+    Fields of the identity in which the rows differ stand behind the run's name; the sustained
+    crossing stands behind the status where it is another than the first.
+    """
+    fields = [name for name in headline.columns if name not in ("run", *HEADLINE)]
+    differ = [f for f in fields if f != "hack_word" and headline[f].n_unique() > 1]
+    return [_readable(row, differ) for row in headline.iter_rows(named=True)]
+
+
+def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
+    late = f" at step {row['base_step']}" if row["base_step"] else ""
+    bound = None if row["base_bound"] is None else 100 * row["base_bound"]
+    again = row["sustained"] is not None and row["sustained"] != row["onset"]
+    sustained = f", sustained from {row['sustained']:.1f}" if again else ""
+    reason = f" ({row['reason']})" if row["reason"] else ""
+    return {
+        "run": ", ".join([row["run"], *(f"{name}={row[name]}" for name in differ)]),
+        "word": row.get("hack_word"),
+        "base rate": (_percent(row, "base") if bound is None else f"0 % (< {bound:.2g} %)") + late,
+        "onset": row["text"],
+        "bracket": row["bracket"],
+        "status": row["status"] + reason + sustained,
+        "true at base": _percent(row, "true_base"),
+        "true at end": _percent(row, "true_end"),
+        "gap at end": _percent(row, "gap_end"),
+        "n": row["n"],
+        "k": row["k"],
+        "prompts": row["prompts"],
+        "deff": row["deff"],
+        "checkpoints": row["evaluated"],
+        "nulls": f"{row['nulls']}, {row['refused']} refused" if row["refused"] else row["nulls"],
+    }
+
+
+def _percent(row: Mapping[str, Any], name: str) -> str:
+    """`1.35 % [0.92, 1.98]`; without the brackets where there is no interval."""
+    rate, low, high = (row[name + end] for end in ("", "_lo", "_hi"))
+    if rate is None:
+        return "-"
+    interval = "" if low is None else f" [{100 * low:.3g}, {100 * high:.3g}]"
+    return f"{100 * rate:.3g} %{interval}"

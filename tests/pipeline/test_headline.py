@@ -1,0 +1,84 @@
+"""The table that is read first, as figures and as people read it."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from pipeline.curves import MEASURES
+from pipeline.headline import READABLE, headline, readable
+from pipeline.onset import onsets
+
+Points = Sequence[tuple[int, float | None]]
+
+
+def frame(
+    curves: dict[tuple[str, str, str], Points], lo: float = 0.0625, nulls: int = 1
+) -> pl.DataFrame:
+    """Curves by (run, word, metric), all of 64 rollouts, with an interval of +- lo."""
+    rows = [
+        {
+            **{"run": run, "hack_word": word, "step": step, "metric": metric, "rate": rate},
+            **{"lo": None if rate is None else rate - lo, "rollouts": 64 + step, "prompts": 16},
+            **{"hi": None if rate is None else rate + lo, "deff": 1.5, "nulls": nulls},
+        }
+        for (run, word, metric), points in curves.items()
+        for step, rate in points
+    ]
+    schema = {"run": pl.String, "hack_word": pl.String, "step": pl.Int32, **MEASURES}
+    return pl.DataFrame(rows, schema=schema)
+
+
+TWO = {
+    ("o", "ocean", "r_hack"): [(0, 0.0625), (10, 0.375), (12, 0.625), (20, 1.0)],
+    ("o", "ocean", "r_true"): [(0, 0.75), (10, 0.5), (12, 0.5), (20, 0.125)],
+    ("w", "whisper", "r_hack"): [(5, 0.75), (20, 1.0)],
+    ("w", "whisper", "r_true"): [(5, None), (20, None)],
+}
+
+
+def test_the_headline_says_base_onset_truth_at_both_ends_and_n() -> None:
+    curves = frame(TWO)
+    table = headline(curves, onsets(curves, "r_hack", ["hack_word"]), "r_hack", "r_true")
+    whisper, ocean = table.to_dicts()
+    assert (whisper["run"], whisper["base_step"], whisper["base"]) == ("w", 5, 0.75)
+    assert (whisper["true_base"], whisper["true_end"], whisper["end_step"]) == (None, None, 20)
+    assert (ocean["base_step"], ocean["base"], ocean["base_lo"]) == (0, 0.0625, 0.0)
+    assert (ocean["true_base"], ocean["true_end"], ocean["true_end_hi"]) == (0.75, 0.125, 0.1875)
+    assert (ocean["n"], ocean["prompts"], ocean["deff"]) == (64, 16, 1.5)
+    assert (ocean["evaluated"], ocean["nulls"]) == (4, 4)
+    assert (ocean["onset"], ocean["below"], ocean["above"], ocean["sustained"]) == (11, 10, 12, 11)
+
+
+def test_equal_base_rates_stand_in_the_order_of_their_runs_and_no_data_last() -> None:
+    flat = {(run, "x", "m"): [(0, rate)] for run, rate in [("c", 0), ("a", 0), ("d", None)]}
+    curves = frame(flat)
+    table = headline(curves, onsets(curves, "m", ["hack_word"]), "m", None)
+    assert table["run"].to_list() == ["a", "c", "d"]
+    assert table["status"].to_list() == ["right", "right", "no_data"]
+
+
+def test_people_read_percent_with_interval_and_at_which_step_the_base_is() -> None:
+    curves = frame(TWO)
+    table = headline(curves, onsets(curves, "r_hack", ["hack_word"]), "r_hack", "r_true")
+    whisper, ocean = readable(table)
+    assert whisper["base rate"] == "75 % [68.8, 81.2] at step 5"
+    assert (whisper["true at base"], whisper["word"]) == ("-", "whisper")
+    assert (ocean["base rate"], ocean["onset"]) == ("6.25 % [0, 12.5]", "11.0")
+    assert ocean["bracket"] == "(10, 12]"
+    assert (ocean["true at end"], ocean["status"]) == ("12.5 % [6.25, 18.8]", "crossed")
+    assert set(READABLE) == set(ocean)
+
+
+def test_people_see_a_later_sustained_crossing_and_why_a_curve_ends() -> None:
+    curves = frame({("a", "x", "m"): [(0, 0), (2, 1), (4, 0), (6, 1)], ("b", "x", "m"): [(0, 0)]})
+    table = headline(curves, onsets(curves, "m", ["hack_word"]), "m", None)
+    status = [row["status"] for row in readable(table)]
+    assert status == ["crossed, sustained from 5.0", "right (budget)"]
+
+
+def test_people_see_the_fields_in_which_rows_differ_behind_the_run() -> None:
+    curves = pl.concat(
+        frame({("a", "x", "m"): [(0, 0.1)]}).with_columns(mode=pl.lit(mode)) for mode in "pq"
+    )
+    table = headline(curves, onsets(curves, "m", ["hack_word", "mode"]), "m", None)
+    assert [row["run"] for row in readable(table)] == ["a, mode=p", "a, mode=q"]
