@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from jobs import command, terminal
 from jobs.curves import Measured, measure
-from pipeline import headline, onset, report
+from pipeline import headline, onset
 from pipeline.config import TableConfig, read
+from pipeline.report import panels
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,7 +33,7 @@ def show(config: TableConfig, measured: Measured) -> None:
     if config.picture:
         config.picture.parent.mkdir(parents=True, exist_ok=True)
         config.picture.write_bytes(
-            report.picture(measured.frame, onsets, metric, measured.true, config.threshold)
+            panels.picture(measured.frame, onsets, metric, measured.true, config.threshold)
         )
     if config.json:
         terminal.as_json(table.to_dicts())

@@ -19,6 +19,14 @@ def reasons(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.DataFrame:
     return listed.group_by(keys, maintain_order=True).agg(texts)
 
 
+def by_run(rows: pl.LazyFrame) -> pl.DataFrame:
+    """run, null_reason, and how many rollouts at how many checkpoints; the commonest first."""
+    lost = rows.filter(pl.col("null_reason").is_not_null()).group_by("run", "null_reason")
+    counted = lost.agg(pl.len().alias("rollouts"), pl.col("step").n_unique().alias("checkpoints"))
+    order = ["run", "rollouts", "null_reason"]
+    return counted.collect(engine="streaming").sort(order, descending=[False, True, False])
+
+
 def refuse(curves: pl.DataFrame, max_loss: float) -> pl.DataFrame:
     """The curves with rates that lost too much as nulls, and the reason in a column `refused`.
 

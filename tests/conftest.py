@@ -31,7 +31,7 @@ def sweep_here(config: SweepConfig, works: Sequence[Work] | None = None) -> list
     return written
 
 
-@pytest.fixture(name="sweep_here")
+@pytest.fixture(name="sweep_here", scope="session")
 def _sweep_here() -> SweepHere:
     return sweep_here
 

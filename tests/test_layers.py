@@ -33,11 +33,11 @@ OWNERS = {
         "pipeline/headline.py",
         "pipeline/nulls.py",
         "pipeline/onset.py",
-        "pipeline/report.py",
+        "pipeline/report/",
         "pipeline/screening.py",
     },
-    "altair": {"pipeline/report.py"},
-    "vl_convert": {"pipeline/report.py"},
+    "altair": {"pipeline/report/"},
+    "vl_convert": {"pipeline/report/"},
     "openai": {"pipeline/engines/http", "pipeline/judging.py"},
 }
 BENCHES = "jobs/bench/"

@@ -17,6 +17,7 @@ from pipeline.config.outputs import (
     VerifyConfig,
 )
 from pipeline.config.reading import read
+from pipeline.config.reporting import ReportConfig
 from pipeline.config.reproducing import ModelBlock, ReproduceConfig, StudiedBlock, SwapBlock
 from pipeline.config.screening import ScreenConfig
 from pipeline.config.sweeping import DemoConfig, DiscoverConfig, PlanConfig, SweepConfig
@@ -32,6 +33,7 @@ __all__ = [
     "EnvironmentBlock",
     "ModelBlock",
     "PlanConfig",
+    "ReportConfig",
     "ReproduceConfig",
     "RunBlock",
     "SamplingBlock",

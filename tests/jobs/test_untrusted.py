@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from jobs import show, terminal
 from jobs.__main__ import main
-from pipeline import onset, report
+from pipeline import onset
 from pipeline.checkpoints import scripted
 from pipeline.curves import from_csv
 from pipeline.printable import json_printable, one_line, printable
+from pipeline.report import panels
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\r\x9b31m \u202eevil\u2066 [bold red]x[/] \x00 \ud800 <b>&\n\u2028z"
 ROOT = Path(__file__).parents[2]
@@ -85,12 +86,12 @@ def test_a_picture_of_evil_names_is_drawn_and_its_text_is_harmless(tmp_path: Pat
     path.write_text("\n".join(["run,step,rate", *lines]), "utf-8")
     curves = from_csv(path)
     onsets = onset.onsets(curves, "rate", ())
-    drawn = report.chart(curves, onsets, "rate", None, 0.5).to_dict()
-    panels = {p for data in drawn["datasets"].values() for r in data if (p := r.get("panel"))}
-    assert {len(panel.split("\n")) for panel in panels} == {2}
-    assert set().union(*map(steers, panels)) == set()
-    assert max(map(len, panels)) < 300
-    assert report.picture(curves, onsets, "rate", None, 0.5)[1:4] == b"PNG"
+    drawn = panels.chart(curves, onsets, "rate", None, 0.5).to_dict()
+    titles = {p for data in drawn["datasets"].values() for r in data if (p := r.get("panel"))}
+    assert {len(panel.split("\n")) for panel in titles} == {2}
+    assert set().union(*map(steers, titles)) == set()
+    assert max(map(len, titles)) < 300
+    assert panels.picture(curves, onsets, "rate", None, 0.5)[1:4] == b"PNG"
 
 
 @pytest.mark.parametrize("name", ["..", "../../x", "/etc/x", "a\nb", "\u202ex", "run=", "~", "."])

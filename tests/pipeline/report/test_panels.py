@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.curves import MEASURES
 from pipeline.onset import onsets
-from pipeline.report import chart, picture
+from pipeline.report.panels import chart, picture
 
 Rates = dict[int, float | None]
 

@@ -1,0 +1,104 @@
+"""One page that people read: onsets, curves, rollouts and provenance, in a single HTML file.
+
+onset report outputs/demo/sweep
+onset report other-tool.csv --to pages/other
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jobs import command
+from jobs.curves import Measured, measure
+from pipeline import curves, files, nulls, onset, store
+from pipeline.config import ReportConfig, TableConfig, read
+from pipeline.holdings import Held, holdings, settled
+from pipeline.report import examples, page, provenance
+from pipeline.report.examples import Example, Key
+from pipeline.report.page import Study
+from pipeline.report.provenance import Provenance
+
+FOOTERS = 200
+"""Partitions whose footers are read: the first of each run, until there are so many."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the page and its charts, and say where; 0."""
+    config = read(ReportConfig, argv, positional="path")
+    print(write(config))
+    return 0
+
+
+def write(config: ReportConfig) -> Path:
+    """The page's path, once it and its charts are written."""
+    told = study(config)
+    config.folder.mkdir(parents=True, exist_ok=True)
+    for name, content in page.files(told):
+        (config.folder / name).write_bytes(content)
+    return config.folder / "report.html"
+
+
+def study(config: ReportConfig) -> Study:
+    """All that the page tells. Raises CurveError or StoreError where there is nothing to tell."""
+    asked = config.model_dump(include={"path", "env", "threshold", "max_loss"}, exclude_none=True)
+    measured = measure(TableConfig.model_validate(asked))
+    metric = config.metric or measured.proxy
+    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold)
+    beside: tuple[Any, ...] = (None, None, None)
+    if measured.identity:
+        beside = settled(lambda: _beside(config, measured, onsets, metric))
+    shown, lost, known = beside
+    return Study(
+        name=str(config.path),
+        curves=measured.frame,
+        onsets=onsets,
+        identity=measured.identity,
+        proxy=metric,
+        true=measured.true,
+        threshold=config.threshold,
+        examples=shown,
+        losses=lost,
+        provenance=known,
+    )
+
+
+def _beside(
+    config: ReportConfig, measured: Measured, onsets: Any, metric: str
+) -> tuple[dict[Key, list[Example]], Any, Provenance]:
+    """Rollouts either side of each onset, lost ones by reason, and what was run."""
+    about = store.about(config.path, config.env)
+    held = holdings(config.path, about.environment).held
+    keys = ["run", *measured.identity]
+    places = examples.places(onsets, keys)
+    wanted = set(places.select("run", "step").iter_rows())
+    near = list(dict.fromkeys(one.at for one in held if (one.run, one.step) in wanted))
+    metrics = [metric, *([measured.true] if measured.true else [])]
+    shown = examples.draw(curves.scan(near), places, keys, metrics) if near else {}
+    rows = curves.scan(store.row_files(config.path, about.environment))
+    return shown, nulls.by_run(rows), _provenance(config, held, measured, rows)
+
+
+def _provenance(
+    config: ReportConfig, held: Sequence[Held], measured: Measured, rows: Any
+) -> Provenance:
+    firsts = list({one.run: one for one in reversed(held)}.values())[:FOOTERS]
+    try:
+        written = files.read_bytes(config.path / "config.toml").decode("utf-8", "replace")
+    except FileNotFoundError:
+        written = None
+    return Provenance(
+        facts=(
+            *provenance.facts(store.footers(firsts)),
+            provenance.determinism(rows),
+            provenance.first_weights(measured.frame),
+        ),
+        config=written and provenance.without_credentials(written),
+        commands=provenance.commands(str(config.path), written is not None, config.threshold),
+        partitions=len(held),
+        footers=len(firsts),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(command.start(main, sys.argv[1:]))

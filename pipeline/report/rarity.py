@@ -1,0 +1,183 @@
+"""Base rate against onset on log axes, with the published points."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from hackbait.comparators import COMPARATORS
+from pipeline.printable import one_line
+from pipeline.report.look import FAINT, WORDS, Chart
+
+MEASURED, PUBLISHED = "this output", "published (Llama-3.2-1B-Instruct)"
+REACHED, AFTER, BEFORE = "onset", "not reached by its last step", "reached at its first step"
+PUBLISHED_STEPS = 100
+"""Training steps of the published runs: where one did not reach the threshold, it ended there."""
+
+CROWDED = {"copper"}
+"""Its published neighbour, ocean, stands where its label would."""
+
+
+def chart(headline: pl.DataFrame) -> Chart | None:
+    """Each run's base rate and onset with both intervals; None where no run has both.
+
+    An arrow up: not reached by its last step; down: reached at its first. No hit at the base is an
+    upper bound: a line to the left edge, with an arrow. Where an onset has no interval its bracket
+    stands instead.
+    """
+    runs = [row for row in headline.iter_rows(named=True) if row["base"] is not None]
+    if not runs:
+        return None
+    left, low, high = _edges(runs)
+    measured = [record for row in runs for record in _run(row, left, low, high)]
+    return _drawn([*_labelled(measured), *_published(low)], left, (low, high))
+
+
+def words(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the runs are told apart by in colour: their words, else nothing."""
+    found = {one_line(str(row["hack_word"])) for row in rows if row.get("hack_word") is not None}
+    return sorted(found)
+
+
+def colours(found: Sequence[str]) -> alt.Scale:
+    """A colour a word; one for all where there are more words than colours."""
+    some = WORDS if len(found) <= len(WORDS) else WORDS[:1] * len(found)
+    return alt.Scale(domain=list(found), range=list(some[: len(found)]))
+
+
+def _edges(runs: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
+    """Left edge of base rates, and lower and upper edge of steps: half below what is drawn."""
+    rates = [c.base_rate for c in COMPARATORS.values()]
+    rates += [value for row in runs for name in ("base", "base_hi") if (value := row[name] or 0)]
+    steps = [float(c.steps) for c in COMPARATORS.values() if c.steps] + [float(PUBLISHED_STEPS)]
+    steps += [value for row in runs for name in ("onset", "below") if (value := row[name] or 0)]
+    positive = min(step for step in steps if step > 0)
+    return min(rates) / 2.5, min(1.0, positive / 2), max(steps) * 1.6
+
+
+def _run(row: Mapping[str, Any], left: float, low: float, high: float) -> Iterator[dict[str, Any]]:
+    none = not row["base"]
+    upper = row["base_hi"] or left
+    base = upper if none else row["base"]
+    mark, step = _step(row["status"], row["onset"], row["below"], low)
+    if step is None:
+        return
+    ends = _ends(row, low, high) if mark == REACHED else (None, None)
+    yield {
+        "source": MEASURED,
+        "word": one_line(str(row.get("hack_word") or "")),
+        "name": one_line(row["run"])[:40],
+        "mark": mark,
+        "base": base,
+        "base_lo": max(left, row["base_lo"] or left),
+        "base_hi": row["base_hi"],
+        "none": none,
+        "step": step,
+        "step_lo": ends[0],
+        "step_hi": ends[1],
+    }
+
+
+def _step(
+    status: str, onset: float | None, below: int | None, low: float
+) -> tuple[str, float | None]:
+    """Kind of mark, and where on the axis of steps; None for no data."""
+    if onset is None:
+        return AFTER, float(below) if below else None
+    if status == "left" or onset <= low:
+        return BEFORE, low
+    return REACHED, onset
+
+
+def _ends(row: Mapping[str, Any], low: float, high: float) -> tuple[float, float]:
+    """Interval of an onset, to the edge where it is unbounded; the bracket where there is none."""
+    if row.get("interval") is not None:
+        lower, upper = row["onset_lo"], row["onset_hi"]
+    else:
+        lower, upper = row["below"], row["above"]
+    return max(low, lower or low), high if upper is None else max(low, upper)
+
+
+def _labelled(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A label a word, at its highest point; without words, the names of runs that are few."""
+    named: set[str] = set()
+    for record in sorted(records, key=lambda record: -record["step"]):
+        label = record["word"] or (record["name"] if len(records) <= 8 else "")
+        record["label"] = "" if label in named else label
+        named.add(label)
+    return records
+
+
+def _published(low: float) -> Iterator[dict[str, Any]]:
+    for comparator in COMPARATORS.values():
+        status = "left" if comparator.steps == 0 else "crossed"
+        onset = None if comparator.steps is None else float(comparator.steps)
+        mark, step = _step(status, onset, PUBLISHED_STEPS, low)
+        yield {
+            "source": PUBLISHED,
+            "word": comparator.word,
+            "label": comparator.word,
+            "crowded": comparator.word in CROWDED,
+            "mark": mark,
+            "base": comparator.base_rate,
+            "step": step,
+        }
+
+
+def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float]) -> Chart:
+    rates = alt.Scale(type="log", domain=[left, 1], nice=False)
+    room = alt.Scale(type="log", domain=[steps[0] / 1.2, steps[1]], nice=False)
+    percent = alt.Axis(values=_decades(left, 1), labelExpr="format(100 * datum.value, '~g') + ' %'")
+    x = alt.X("base:Q", scale=rates, axis=percent, title="base rate (log scale)")
+    ticks = alt.Axis(values=_decades(*steps), format="~g", labelFlush=False)
+    y = alt.Y("step:Q", scale=room, axis=ticks, title="onset, training step (log scale)")
+    shapes = alt.Scale(
+        domain=[REACHED, AFTER, BEFORE], range=["circle", "triangle-up", "triangle-down"]
+    )
+    shape = alt.Shape("mark:N", scale=shapes, legend=None)
+    ours = [record for record in records if record["source"] == MEASURED]
+    found = sorted({record["word"] for record in ours})
+    colour = alt.Color("word:N", scale=colours(found), legend=None)
+    own = alt.Chart().transform_filter(alt.datum.source == MEASURED)
+    others = alt.Chart().transform_filter(alt.datum.source == PUBLISHED)
+    none = own.transform_filter("datum.none")
+    edge = alt.XDatum(left)
+    drawn: Chart = alt.layer(
+        others.mark_point(filled=False, size=90, opacity=1, stroke=FAINT).encode(x, y, shape),
+        *_names(others, x, y, dx=9, dy=5, fontSize=10, fontStyle="italic", fill=FAINT),
+        own.transform_filter("isValid(datum.base_hi)")
+        .mark_rule(strokeWidth=1.2)
+        .encode(alt.X("base_lo:Q", scale=rates), y, colour, x2="base_hi:Q"),
+        own.transform_filter("isValid(datum.step_lo)")
+        .mark_rule(strokeWidth=1.2)
+        .encode(x, alt.Y("step_lo:Q", scale=room), colour, y2="step_hi:Q"),
+        none.mark_point(shape="triangle-left", filled=True, size=60, opacity=1).encode(
+            edge, y, colour
+        ),
+        own.mark_point(filled=True, size=90, opacity=1, stroke="white", strokeWidth=0.8).encode(
+            x, y, colour, shape
+        ),
+        *_names(own.encode(colour), x, y, dx=9, dy=-9, fontSize=11, fontWeight=600),
+        data=alt.InlineData(values=records),
+    ).properties(width=620, height=400)
+    return drawn
+
+
+def _names(points: alt.Chart, x: alt.X, y: alt.Y, dx: int, **looks: Any) -> list[alt.Chart]:
+    """Labels right of their points, or left where there is no room."""
+    right = points.transform_filter("datum.base < 0.3 && !datum.crowded")
+    left = points.transform_filter("datum.base >= 0.3 || datum.crowded")
+    return [
+        right.mark_text(align="left", dx=dx, **looks).encode(x, y, text="label:N"),
+        left.mark_text(align="right", dx=-dx, **looks).encode(x, y, text="label:N"),
+    ]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times the powers of ten between."""
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [m * 10.0**e for e in exponents for m in (1, 2, 5)]
+    wide = math.log10(high / low) > 2.5
+    return [t for t in ticks if low <= t <= high and not (wide and f"{t:e}"[0] != "1")]
