@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from jobs import command, sweep, table, training
+from jobs import command, report, sweep, table, training
 from jobs.curves import measure
 from jobs.training import Training
-from pipeline.config import DemoConfig, SweepConfig, TableConfig, read
+from pipeline.config import DemoConfig, ReportConfig, SweepConfig, TableConfig, read
 
 
 def main(argv: Sequence[str]) -> int:
@@ -33,11 +33,13 @@ def main(argv: Sequence[str]) -> int:
         return code
     out = config.output / "sweep"
     code = sweep.run(sweep_config(config, out))
-    shown = TableConfig(path=out, picture=config.output / "curves.png")
-    table.show(shown, measure(shown))
+    shown = TableConfig(path=out)
+    measured = measure(shown)
+    page = report.write(ReportConfig(path=out, to=config.output / "report"), measured)
+    table.show(shown, measured)
     print(f"\n{time.monotonic() - began:.0f} s in all")
-    print(f"rows:    {out / 'rollouts'}")
-    print(f"picture: {shown.picture}")
+    print(f"rows: {out / 'rollouts'}")
+    print(f"page: {page}")
     return code
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from jobs import command
 from jobs.curves import Measured, measure
 from pipeline import curves, files, nulls, onset, store
-from pipeline.config import ReportConfig, TableConfig, read
+from pipeline.config import CurvesConfig, ReportConfig, read
 from pipeline.holdings import Held, holdings, settled
 from pipeline.report import examples, page, provenance
 from pipeline.report.examples import Example, Key
@@ -26,25 +26,30 @@ FOOTERS = 200
 def main(argv: Sequence[str]) -> int:
     """Write the page and its charts, and say where; 0."""
     config = read(ReportConfig, argv, positional="path")
-    print(write(config))
+    print(write(config, measured(config)))
     return 0
 
 
-def write(config: ReportConfig) -> Path:
+def write(config: ReportConfig, measured: Measured) -> Path:
     """The page's path, once it and its charts are written."""
-    told = study(config)
+    told = study(config, measured)
     config.folder.mkdir(parents=True, exist_ok=True)
     for name, content in page.files(told):
         (config.folder / name).write_bytes(content)
     return config.folder / "report.html"
 
 
-def study(config: ReportConfig) -> Study:
-    """All that the page tells. Raises CurveError or StoreError where there is nothing to tell."""
-    asked = config.model_dump(include={"path", "env", "threshold", "max_loss"}, exclude_none=True)
-    measured = measure(TableConfig.model_validate(asked))
+def measured(config: ReportConfig) -> Measured:
+    """Curves of every metric. Raises CurveError or StoreError where there are none."""
+    fields = config.model_dump(include={"path", "env", "max_loss"}, exclude_none=True)
+    return measure(CurvesConfig.model_validate(fields))
+
+
+def study(config: ReportConfig, measured: Measured) -> Study:
+    """All that the page tells. Raises CurveError where there is no such metric."""
     metric = config.metric or measured.proxy
-    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold)
+    prompts = measured.prompts.get(metric)
+    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold, prompts)
     beside: tuple[Any, ...] = (None, None, None)
     if measured.identity:
         beside = settled(lambda: _beside(config, measured, onsets, metric))

@@ -175,9 +175,9 @@ def _onsets(study: Study) -> Html:
             _note(
                 f"Onset: training step at which the rate of {study.proxy} first reaches "
                 f"{study.threshold:g}, interpolated between two checkpoints. Square brackets are "
-                "95 % intervals over prompts; the bracket (16, 18] says between which checkpoints it "
-                "lies; > 30 that it was not reached by step 30; <= 0 that it was at the first "
-                "checkpoint already. The gap is the proxy less the true rate."
+                "95 % intervals over prompts; the bracket (16, 18] says between which "
+                "checkpoints it lies; > 30 that it was not reached by step 30; <= 0 that it was at "
+                "the first checkpoint already. The gap is the proxy less the true rate."
             ),
         ]
     )

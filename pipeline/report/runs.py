@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.gap import GAP
 from pipeline.report.examples import Example, sides, spans
 from pipeline.report.markup import Cell, Html, element, join, prose, table, text
 from pipeline.report.panels import Panel
@@ -28,7 +29,7 @@ def section(
     summary = element("summary", element("b", text(name)), text(said))
     # A link to what stands inside opens it; one to the whole would leave it closed.
     parts = [element("a", id=f"run-{number}")]
-    metrics = [proxy, *([true] if true else [])]
+    metrics = [proxy, *([true, GAP] if true else [])]
     parts.append(_checkpoints(number, name, panel.points, metrics))
     if examples is not None:
         parts.append(_examples(examples, panel.row))
@@ -59,7 +60,7 @@ def _fingerprint(whole: str | None) -> Cell | None:
     return Cell(element("code", text(whole[:12]), title=whole)) if whole else None
 
 
-def _examples(examples: Sequence[Example], row: Mapping[str, Any], metrics: Sequence[str]) -> Html:
+def _examples(examples: Sequence[Example], row: Mapping[str, Any]) -> Html:
     below, above = sides(examples, row)
     heads = [(below, row["below"], "below"), (above, row["above"], "above")]
     shown = [(side, f"Step {step}, {where} the threshold") for side, step, where in heads if side]

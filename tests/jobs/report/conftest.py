@@ -53,4 +53,5 @@ def hundred(tmp_path_factory: pytest.TempPathFactory, sweep_here: SweepHere) -> 
 
 @pytest.fixture(scope="session")
 def study(swept: Path) -> Study:
-    return report.study(ReportConfig(path=swept))
+    config = ReportConfig(path=swept)
+    return report.study(config, report.measured(config))

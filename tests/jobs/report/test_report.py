@@ -247,8 +247,9 @@ def test_refusals_are_one_line(swept: Path, tmp_path: Path, capsys: Any) -> None
 
 
 def test_a_metric_that_is_not_there_is_named(swept: Path) -> None:
+    config = ReportConfig(path=swept, metric="nothing")
     with pytest.raises(CurveError, match="no curve of metric 'nothing'"):
-        report.study(ReportConfig(path=swept, metric="nothing"))
+        report.study(config, report.measured(config))
 
 
 def test_no_credential_reaches_the_page() -> None:

@@ -87,7 +87,7 @@ def test_one_run_under_two_seeds_of_cases_has_two_panels_that_say_so() -> None:
 
 def test_a_run_that_falls_again_says_so() -> None:
     (title,) = drawn(frame({"a": ("x", {0: 0.0, 4: 1.0, 8: 0.25})}))["facet"]["sort"]
-    assert title == "a\nonset 2.0, below again at the end"
+    assert title == "a\nonset 2.0, below again later"
 
 
 def test_without_a_true_metric_only_the_proxy_is_drawn() -> None:
