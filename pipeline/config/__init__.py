@@ -19,10 +19,11 @@ from pipeline.config.outputs import (
 from pipeline.config.reading import read
 from pipeline.config.reporting import ReportConfig
 from pipeline.config.reproducing import ModelBlock, ReproduceConfig, StudiedBlock, SwapBlock
-from pipeline.config.screening import ScreenConfig
+from pipeline.config.screening import AgreeConfig, ScreenConfig
 from pipeline.config.sweeping import DemoConfig, DiscoverConfig, PlanConfig, SweepConfig
 
 __all__ = [
+    "AgreeConfig",
     "CasesBlock",
     "ClusterBlock",
     "CompactConfig",

@@ -52,3 +52,26 @@ class ScreenConfig(Printed):
         """Fields that were set and say how a checkpoint is sampled."""
         named = [name for name in OF_A_SAMPLE if name in self.model_fields_set]
         return [*named, *(f"env.{argument}" for argument in self.env.args)]
+
+
+class AgreeConfig(Printed):
+    """A column against ground truth: how often it is right, and how early it sees the onset."""
+
+    path: Place
+    """Output folder of a sweep."""
+    of: str
+    """Column of the rows, or of `scores`: 0 or 1, or a score with a `cut`."""
+    against: str | None = None
+    """Column of the rows that is the truth, 0 or 1; default the metric that training pays for."""
+    cut: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    """The column counts as 1 from this value on."""
+    scores: Path | None = None
+    """Parquet file with the column and run, step, index, sample; a missing row is counted."""
+    env: str | None = None
+    """Environment, where the output holds several."""
+    threshold: Rate = 0.5
+    """Rate that counts as onset, absolute."""
+    max_loss: Annotated[float, Field(ge=0, le=1)] = 0.02
+    """Share of rollouts without a score from which figures are called partial."""
+    save: ParquetFile | None = None
+    """Write the table there, a name that ends in .parquet."""

@@ -1,0 +1,305 @@
+"""How well a column agrees with ground truth over rollouts, per run and over all of them.
+
+Rates are over pairs: rollouts that have both. Clusters are prompts, whatever the checkpoint or run
+that answered: intervals are Wilson's on the effective sample size (`intervals`), those of kappa and
+alpha by resampling prompts (Efron & Tibshirani 1993). Cohen 1960; Krippendorff 2004, nominal data.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline import intervals, nulls, onset
+from pipeline.curves import CurveError, collected, curves
+from pipeline.intervals import Array, Tally
+from pipeline.scores import SCORE, SCORED, numbers
+
+CELLS = ("tp", "fp", "fn", "tn")
+"""Column and truth are 1 1, 1 0, 0 1 and 0 0."""
+RATES = {
+    "precision": (("tp", "fp"), ("tp",)),
+    "recall": (("tp", "fn"), ("tp",)),
+    "specificity": (("fp", "tn"), ("tn",)),
+    "agreement": (CELLS, ("tp", "tn")),
+    "rate_of": (CELLS, ("tp", "fp")),
+    "rate_against": (CELLS, ("tp", "fn")),
+}
+"""Each rate: the cells that it is over, and those that count as hits."""
+DRAWS = 2_000
+DRAWS_AT_A_TIME = 100
+"""Bounds memory: a draw is a number a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What is held against the truth."""
+
+    of: str
+    against: str
+    cut: float | None = None
+    """The column counts as 1 from this value on; None: it is 0 or 1 already."""
+
+
+def pairs(rows: pl.LazyFrame, column: Column, identity: Sequence[str]) -> pl.LazyFrame:
+    """Rows as run, identity, step, prompt_id, fingerprint, null_reason, `of` and `against`.
+
+    Where rows were joined with scores, their `SCORE` is the column. CurveError for values that are
+    no numbers, a truth that is not 0 or 1, a column that is neither and has no cut.
+    """
+    schema = rows.collect_schema()
+    is_joined = SCORE in schema
+    for name in [column.against] if is_joined else [column.of, column.against]:
+        if name not in schema:
+            raise CurveError(f"rows have no column {name!r}; they have {', '.join(schema)}")
+    if not is_joined:
+        rows = rows.with_columns(
+            numbers(pl.col(column.of), schema[column.of], column.of),
+            pl.lit(True).alias(SCORED),
+        )
+    truth = numbers(pl.col(column.against), schema[column.against], column.against)
+    truth = pl.when(pl.col("null_reason").is_null()).then(truth)
+    kept = ("run", *identity, "step", "prompt_id", "fingerprint", "null_reason", SCORED)
+    found = rows.select(*kept, pl.col(SCORE).alias("of"), truth.alias("against"))
+    _refuse_impossible(found, column)
+    if column.cut is not None:
+        found = found.with_columns((pl.col("of") >= column.cut).cast(pl.Float64))
+    return found
+
+
+def _refuse_impossible(pairs: pl.LazyFrame, column: Column) -> None:
+    """CurveError naming the first value that cannot be counted."""
+    faults = [
+        (
+            "of",
+            column.of,
+            ~pl.col("of").is_finite(),
+            "a score is a finite number; null is for none",
+        ),
+        ("against", column.against, ~pl.col("against").is_in([0.0, 1.0]), "a truth is 0 or 1"),
+    ]
+    if column.cut is None:
+        fault = ~pl.col("of").is_in([0.0, 1.0])
+        faults.append(("of", column.of, fault, "neither 0 nor 1; give --cut THRESHOLD"))
+    for name, said, bad, cure in faults:
+        first = collected(pairs.filter(bad).select("run", "step", name).head(1))
+        if len(first):
+            run, step, value = first.row(0)
+            raise CurveError(f"run {run!r}, step {step}: {said} is {value:g}; {cure}")
+
+
+def agreement(
+    pairs: pl.LazyFrame,
+    identity: Sequence[str],
+    *,
+    threshold: float = 0.5,
+    max_loss: float = 0.02,
+    rng_seed: int = 0,
+) -> pl.DataFrame:
+    """One row per run and identity, sorted, then one of all with run null: columns `AGREEMENT`.
+
+    Fields of the identity are null in the last row where runs differ in them. CurveError when there
+    is no row.
+    """
+    keys = ["run", *identity]
+    cells = collected(pairs.group_by(*keys, "prompt_id").agg(*_cells(), *_counts()))
+    if cells.is_empty():
+        raise CurveError("no rollouts: there is nothing to hold against the truth")
+    rows = []
+    for key, part in cells.sort(*keys, "prompt_id").group_by(keys, maintain_order=True):
+        rows.append(dict(zip(keys, key, strict=True)) | _figures(part, max_loss, rng_seed))
+    alike = {name: cells[name][0] for name in identity if cells[name].n_unique() == 1}
+    together = cells.group_by("prompt_id").agg(pl.col(*CELLS, *COUNTS).sum()).sort("prompt_id")
+    rows.append(alike | _figures(together, max_loss, rng_seed))
+    schema = {name: cells.schema[name] for name in keys} | dict(AGREEMENT)
+    found = pl.DataFrame(rows, schema=schema, infer_schema_length=None)
+    late = _onsets(pairs, identity, threshold, max_loss)
+    return found.drop(ONSETS).join(late, on=keys, how="left", nulls_equal=True).select(*schema)
+
+
+COUNTS = ("rollouts", "lost", "nulls_against", "nulls_of", "missing")
+"""Rollouts, and those of them that are no pair: that have a null_reason, no truth, no score, or no
+key in the scores. They and the pairs add up to the rollouts."""
+ONSETS = ("onset_of", "onset_against", "onset_difference", "onset_status")
+AGREEMENT = pl.Schema(
+    {
+        "status": pl.String,
+        "reason": pl.String,
+        "pairs": pl.Int64,
+        "prompts": pl.Int64,
+        **dict.fromkeys(CELLS, pl.Int64),
+        **{
+            f"{n}{end}": pl.Float64
+            for n in (*RATES, "kappa", "alpha")
+            for end in ("", "_lo", "_hi")
+        },
+        "onset_of": pl.Float64,
+        "onset_against": pl.Float64,
+        "onset_difference": pl.Float64,
+        "onset_status": pl.String,
+        **dict.fromkeys(COUNTS, pl.Int64),
+    }
+)
+"""Columns of `agreement` after run and identity."""
+
+
+def _cells() -> list[pl.Expr]:
+    of, against = pl.col("of"), pl.col("against")
+    each = ((of == a) & (against == b) for a, b in ((1, 1), (1, 0), (0, 1), (0, 0)))
+    return [cell.sum().cast(pl.Int64).alias(n) for n, cell in zip(CELLS, each, strict=True)]
+
+
+def _counts() -> list[pl.Expr]:
+    lost, truth = pl.col("null_reason").is_not_null(), pl.col("against").is_not_null()
+    told = (
+        pl.len(),
+        lost.sum(),
+        (~lost & ~truth).sum(),
+        (truth & pl.col(SCORED) & pl.col("of").is_null()).sum(),
+        (truth & ~pl.col(SCORED)).sum(),
+    )
+    return [n.cast(pl.Int64).alias(name) for name, n in zip(COUNTS, told, strict=True)]
+
+
+def _figures(prompts: pl.DataFrame, max_loss: float, rng_seed: int) -> dict[str, Any]:
+    """Every column of one row but the onsets, from the cells of each prompt."""
+    cells = prompts.select(CELLS).to_numpy().astype(np.float64)
+    total, counts = cells.sum(axis=0), prompts.select(pl.col(*COUNTS).sum()).row(0, named=True)
+    clusters = int((cells.sum(axis=1) > 0).sum())
+    status, reason = _status(total, clusters, counts, max_loss)
+    return {
+        **{"status": status, "reason": reason, "pairs": int(total.sum()), "prompts": clusters},
+        **dict(zip(CELLS, map(int, total), strict=True)),
+        **_rates(cells),
+        **_chance_corrected(cells, np.random.default_rng(rng_seed)),
+        **counts,
+    }
+
+
+def _status(
+    total: Array, prompts: int, counts: dict[str, int], max_loss: float
+) -> tuple[str, str | None]:
+    """What the figures are worth, and why."""
+    (tp, fp, fn, _), n = total, total.sum()
+    if n == 0:
+        return "no_data", "no rollout has both the column and the truth"
+    without = counts["lost"] + counts["nulls_of"] + counts["missing"]
+    if without / (n + without) > max_loss:
+        return "partial", f"{without} of {int(n + without)} rollouts were lost or have no score"
+    if prompts == 1:
+        return "one_prompt", "rollouts of one prompt tell nothing of others"
+    for side, ones in (("truth", tp + fn), ("column", tp + fp)):
+        if ones in (0, n):
+            return "constant", f"the {side} is {int(ones > 0)} in every pair"
+    return "measured", None
+
+
+def _rates(cells: Array) -> dict[str, float | None]:
+    """The rates with their intervals; null where no rollout is of their kind."""
+    at = {name: cells[:, i] for i, name in enumerate(CELLS)}
+    k = np.stack([sum(at[c] for c in over) for over, _ in RATES.values()], axis=1)
+    x = np.stack([sum(at[c] for c in hits) for _, hits in RATES.values()], axis=1)
+    tally = of_prompts(k, x)
+    n_eff = intervals.effective(tally, np.full(len(RATES), np.nan))
+    low, high = intervals.binary_interval(tally, n_eff)
+    found: dict[str, float | None] = {}
+    for i, name in enumerate(RATES):
+        found |= _with_interval(name, tally.rate[i], low[i], high[i])
+    return found
+
+
+def _with_interval(name: str, value: float, low: float, high: float) -> dict[str, float | None]:
+    ends = {name: value, f"{name}_lo": low, f"{name}_hi": high}
+    return {key: None if np.isnan(number) else float(number) for key, number in ends.items()}
+
+
+def of_prompts(k: Array, x: Array) -> Tally:
+    """The sums of columns of rollouts k and hits x, a row a prompt (n, m)."""
+    big_n, hits = k.sum(axis=0), x.sum(axis=0)
+    apart = ((x * big_n - k * hits) ** 2).sum(axis=0)
+    return Tally(
+        rollouts=big_n,
+        hits=hits,
+        prompts=(k > 0).sum(axis=0).astype(np.float64),
+        squares=hits,
+        spread=apart / np.maximum(1, big_n) ** 2,
+        sizes=(k * k).sum(axis=0),
+        between=np.divide(x * x, k, out=np.zeros_like(x), where=k > 0).sum(axis=0),
+    )
+
+
+def _chance_corrected(cells: Array, rng: np.random.Generator) -> dict[str, float | None]:
+    """kappa and alpha, with percentile intervals over resampled prompts."""
+    answered = cells[cells.sum(axis=1) > 0]
+    n = len(answered)
+    drawn = np.empty((0, len(CELLS)))
+    if n > 1:
+        share = np.full(n, 1 / n)
+        draws = (
+            rng.multinomial(n, share, DRAWS_AT_A_TIME) for _ in range(DRAWS // DRAWS_AT_A_TIME)
+        )
+        drawn = np.concatenate([weights @ answered for weights in draws])
+    found: dict[str, float | None] = {}
+    for name, statistic in (("kappa", kappa), ("alpha", alpha)):
+        value = statistic(cells.sum(axis=0)[None])[0]
+        found |= _with_interval(name, value, *_quantiles(statistic(drawn)))
+    return found
+
+
+def _quantiles(drawn: Array) -> tuple[float, float]:
+    """2.5 and 97.5 %; NaN where one resample in twenty says nothing."""
+    told = np.sort(drawn[~np.isnan(drawn)])
+    if len(told) < 0.95 * max(1, len(drawn)):
+        return np.nan, np.nan
+    low, high = (told[int(np.ceil(share * len(told))) - 1] for share in (0.025, 0.975))
+    return float(low), float(high)
+
+
+def kappa(cells: Array) -> Array:
+    """Cohen's kappa (po - pe) / (1 - pe) of each row of cells; NaN where both never vary."""
+    tp, fp, fn, tn = cells.T
+    # Both over n^2 / 2, so that whole numbers stay whole.
+    return _ratio(2 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
+
+
+def alpha(cells: Array) -> Array:
+    """Krippendorff's alpha 1 - Do/De of each row of cells, two coders; NaN without variation."""
+    tp, fp, fn, tn = cells.T
+    n = cells.sum(axis=1)
+    ones, zeros = 2 * tp + fp + fn, 2 * tn + fp + fn
+    observed = _ratio(fp + fn, n)
+    expected = _ratio(2 * ones * zeros, 2 * n * (2 * n - 1))
+    return 1 - _ratio(observed, expected)
+
+
+def _ratio(over: Array, under: Array) -> Array:
+    """over / under, NaN where under is not positive."""
+    return np.divide(over, under, out=np.full_like(over, np.nan), where=under > 0)
+
+
+def _onsets(
+    pairs: pl.LazyFrame, identity: Sequence[str], threshold: float, max_loss: float
+) -> pl.DataFrame:
+    """Onset of both columns over the pairs, per run and identity, and how much later the first is.
+
+    The difference is null unless both were crossed after the first checkpoint.
+    """
+    keys = ["run", *identity]
+    both = pl.col("of").is_not_null() & pl.col("against").is_not_null()
+    told = pairs.with_columns(pl.when(both).then(name).alias(name) for name in ("of", "against"))
+    metrics = {"of": "binary", "against": "binary"}
+    found = nulls.refuse(curves(told, metrics, identity), max_loss)
+    sides = [onset.onsets(found, metric, identity, threshold) for metric in metrics]
+    late = sides[0].join(sides[1], on=keys, suffix="|against", nulls_equal=True)
+    crossed = [
+        pl.col(name).is_in(("crossed", "uncrossed")) for name in ("status", "status|against")
+    ]
+    return late.select(
+        *keys,
+        onset_of="onset",
+        onset_against="onset|against",
+        onset_difference=pl.when(*crossed).then(pl.col("onset") - pl.col("onset|against")),
+        onset_status=pl.format("{}/{}", "status", "status|against"),
+    )
