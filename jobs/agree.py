@@ -76,7 +76,7 @@ def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
         "truth": _interval(row, "rate_against"),
         "onset": row["onset_of"],
         "onset of truth": row["onset_against"],
-        "later by": row["onset_difference"],
+        "later by": _interval(row, "delay"),
         "status": ": ".join(said for said in (row["status"], row["reason"]) if said),
     }
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline import intervals, nulls, onset
-from pipeline.curves import CurveError, collected, curves
+from pipeline import crossing, intervals
+from pipeline.curves import CurveError, collected
+from pipeline.delay import DELAY, delays
 from pipeline.intervals import Array, Tally
 from pipeline.scores import SCORE, SCORED, numbers
 
@@ -28,7 +29,6 @@ RATES = {
     "rate_against": (CELLS, ("tp", "fn")),
 }
 """Each rate: the cells that it is over, and those that count as hits."""
-DRAWS = 2_000
 DRAWS_AT_A_TIME = 100
 """Bounds memory: a draw is a number a prompt."""
 
@@ -115,32 +115,26 @@ def agreement(
     rows.append(alike | _figures(together, max_loss, rng_seed))
     schema = {name: cells.schema[name] for name in keys} | dict(AGREEMENT)
     found = pl.DataFrame(rows, schema=schema, infer_schema_length=None)
-    late = _onsets(pairs, identity, threshold, max_loss)
-    return found.drop(ONSETS).join(late, on=keys, how="left", nulls_equal=True).select(*schema)
+    both = pl.col("of").is_not_null() & pl.col("against").is_not_null()
+    told = pairs.with_columns(pl.when(both).then(n).alias(n) for n in ("of", "against"))
+    options = {"threshold": threshold, "max_loss": max_loss}
+    late = delays(told, "of", "against", identity, rng_seed=rng_seed, **options)
+    return found.drop(DELAY).join(late, on=keys, how="left", nulls_equal=True).select(*schema)
 
 
 COUNTS = ("rollouts", "lost", "nulls_against", "nulls_of", "missing")
 """Rollouts, and those of them that are no pair: that have a null_reason, no truth, no score, or no
 key in the scores. They and the pairs add up to the rollouts."""
-ONSETS = ("onset_of", "onset_against", "onset_difference", "onset_status")
+FIGURES = [f"{name}{end}" for name in (*RATES, "kappa", "alpha") for end in ("", "_lo", "_hi")]
 AGREEMENT = pl.Schema(
-    {
-        "status": pl.String,
-        "reason": pl.String,
-        "pairs": pl.Int64,
-        "prompts": pl.Int64,
-        **dict.fromkeys(CELLS, pl.Int64),
-        **{
-            f"{n}{end}": pl.Float64
-            for n in (*RATES, "kappa", "alpha")
-            for end in ("", "_lo", "_hi")
-        },
-        "onset_of": pl.Float64,
-        "onset_against": pl.Float64,
-        "onset_difference": pl.Float64,
-        "onset_status": pl.String,
-        **dict.fromkeys(COUNTS, pl.Int64),
-    }
+    [
+        ("status", pl.String()),
+        ("reason", pl.String()),
+        *((name, pl.Int64()) for name in ("pairs", "prompts", *CELLS)),
+        *((name, pl.Float64()) for name in FIGURES),
+        *DELAY.items(),
+        *((name, pl.Int64()) for name in COUNTS),
+    ]
 )
 """Columns of `agreement` after run and identity."""
 
@@ -236,10 +230,8 @@ def _chance_corrected(cells: Array, rng: np.random.Generator) -> dict[str, float
     n = len(answered)
     drawn = np.empty((0, len(CELLS)))
     if n > 1:
-        share = np.full(n, 1 / n)
-        draws = (
-            rng.multinomial(n, share, DRAWS_AT_A_TIME) for _ in range(DRAWS // DRAWS_AT_A_TIME)
-        )
+        times = range(crossing.DRAWS // DRAWS_AT_A_TIME)
+        draws = (crossing.weights(rng, n, DRAWS_AT_A_TIME) for _ in times)
         drawn = np.concatenate([weights @ answered for weights in draws])
     found: dict[str, float | None] = {}
     for name, statistic in (("kappa", kappa), ("alpha", alpha)):
@@ -277,29 +269,3 @@ def alpha(cells: Array) -> Array:
 def _ratio(over: Array, under: Array) -> Array:
     """over / under, NaN where under is not positive."""
     return np.divide(over, under, out=np.full_like(over, np.nan), where=under > 0)
-
-
-def _onsets(
-    pairs: pl.LazyFrame, identity: Sequence[str], threshold: float, max_loss: float
-) -> pl.DataFrame:
-    """Onset of both columns over the pairs, per run and identity, and how much later the first is.
-
-    The difference is null unless both were crossed after the first checkpoint.
-    """
-    keys = ["run", *identity]
-    both = pl.col("of").is_not_null() & pl.col("against").is_not_null()
-    told = pairs.with_columns(pl.when(both).then(name).alias(name) for name in ("of", "against"))
-    metrics = {"of": "binary", "against": "binary"}
-    found = nulls.refuse(curves(told, metrics, identity), max_loss)
-    sides = [onset.onsets(found, metric, identity, threshold) for metric in metrics]
-    late = sides[0].join(sides[1], on=keys, suffix="|against", nulls_equal=True)
-    crossed = [
-        pl.col(name).is_in(("crossed", "uncrossed")) for name in ("status", "status|against")
-    ]
-    return late.select(
-        *keys,
-        onset_of="onset",
-        onset_against="onset|against",
-        onset_difference=pl.when(*crossed).then(pl.col("onset") - pl.col("onset|against")),
-        onset_status=pl.format("{}/{}", "status", "status|against"),
-    )

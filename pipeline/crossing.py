@@ -84,10 +84,15 @@ def _prompts_around(counts: Counts, at: int) -> int:
 
 def bootstrap(counts: Counts, threshold: float, resamples: Array) -> tuple[float, float]:
     """2.5 and 97.5 % quantiles (inverted distribution function) of the resamples' crossings."""
-    rates = _ratio(resamples @ counts.x, resamples @ counts.k)
-    drawn = np.sort(first_crossings(counts.steps, rates, threshold))
+    drawn = np.sort(resampled(counts, threshold, resamples))
     low, high = (drawn[int(np.ceil(share * len(drawn))) - 1] for share in (0.025, 0.975))
     return float(low), float(high)
+
+
+def resampled(counts: Counts, threshold: float, resamples: Array) -> Array:
+    """First crossing of each resample of the prompts; see `first_crossings`."""
+    rates = _ratio(resamples @ counts.x, resamples @ counts.k)
+    return first_crossings(counts.steps, rates, threshold)
 
 
 def first_crossings(steps: Array, rates: Array, threshold: float) -> Array:

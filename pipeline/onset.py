@@ -164,7 +164,7 @@ def onsets(
     rows = []
     for key, part in chosen.sort(*keys, "step").group_by(keys, maintain_order=True):
         try:
-            counts = _counts(part, tallies[key]) if key in tallies else None
+            counts = counts_of(part, tallies[key]) if key in tallies else None
             if counts is not None and (n := len(counts.k)) not in resamples:
                 resamples[n] = crossing.weights(np.random.default_rng(rng_seed), n)
             drawn = None if counts is None else resamples[len(counts.k)]
@@ -213,7 +213,7 @@ def _confirmed(found: Onset, counts: Counts, at: int) -> tuple[Onset, bool | Non
     return replace(found, status="uncrossed" if falls else status), holds
 
 
-def _counts(curve: pl.DataFrame, tallies: pl.DataFrame) -> Counts | None:
+def counts_of(curve: pl.DataFrame, tallies: pl.DataFrame) -> Counts | None:
     """Matrices of the checkpoints that have a rate; CurveError where their sums are another's."""
     rated = curve.filter(pl.col("rate").is_not_null())
     kept = tallies.filter(pl.col("step").is_in(rated["step"].implode()))

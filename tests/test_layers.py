@@ -36,6 +36,7 @@ OWNERS = {
         "pipeline/report/",
         "pipeline/report.py",
         "pipeline/agreement.py",
+        "pipeline/delay.py",
         "pipeline/scores.py",
         "pipeline/screening.py",
     },

@@ -165,16 +165,18 @@ def test_no_row_at_all_is_refused() -> None:
 
 
 def test_a_column_that_rises_later_has_a_later_onset() -> None:
-    """The truth is 0 4 4 of 4 at steps 0 10 20, the column 0 0 4: onsets 5 and 15."""
+    """The truth is 0 4 4 of 4 at steps 0 10 20, the column 0 0 4: onsets 5 and 15, in brackets."""
     rows = [
         row(p, float(step > 10), float(step > 0), step) for p in range(4) for step in (0, 10, 20)
     ]
     found = figures(rows)
-    assert (found["onset_against"], found["onset_of"], found["onset_difference"]) == (5, 15, 10)
-    assert found["onset_status"] == "crossed/crossed"
+    assert (found["onset_against"], found["onset_of"], found["delay"]) == (5, 15, 10)
+    assert (found["delay_lo"], found["delay_hi"]) == (0, 20)
+    assert found["delay_interval"] == "bootstrap+bracket"
     never = figures([r | {"judge": 0.0} for r in rows])
-    assert (never["onset_of"], never["onset_difference"]) == (None, None)
-    assert never["onset_status"] == "right/crossed"
+    assert (never["onset_of"], never["delay"], never["onset_status"][:6]) == (None, None, "right/")
+    (alone,) = {figures(rows[:3])[name] for name in ("delay_lo", "delay_hi", "delay_interval")}
+    assert alone is None
 
 
 CONFUSION = st.tuples(*[st.integers(0, 9)] * 4)
