@@ -34,7 +34,6 @@ OWNERS = {
         "pipeline/nulls.py",
         "pipeline/onset.py",
         "pipeline/report/",
-        "pipeline/report.py",
         "pipeline/agreement.py",
         "pipeline/delay.py",
         "pipeline/scores.py",
