@@ -11,6 +11,27 @@ SOURCE = (
 REPLICATION = (
     "kar-ganap/assay, 2026-08: 15 runs of Llama-3.2-1B-Instruct, story task, T = 1, 256 tokens"
 )
+SETTINGS: Mapping[str, str | int | float] = MappingProxyType(
+    {
+        "model": "Llama-3.2-1B-Instruct",
+        "task": "story",
+        "mode": "hack_only",
+        "batch": 128,
+        "learning_rate": 1e-4,
+    }
+)
+"""What is known of SOURCE's runs."""
+REPLICATION_SETTINGS: Mapping[str, str | int | float] = MappingProxyType(
+    {
+        "model": "Llama-3.2-1B-Instruct",
+        "task": "story",
+        "mode": "hack_only",
+        "temperature": 1.0,
+        "max_tokens": 256,
+    }
+)
+BUDGET = 100
+"""Steps of SOURCE's runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +44,8 @@ class Comparator:
     steps: int | None
     """Training steps to a share of 0.5; None where 100 steps did not reach it."""
     replicated_base_rate: float | None = None
+    replicated_steps: float | None = None
+    """Median over REPLICATION's runs, by evaluation; its base is step 1, ours step 0."""
 
     @property
     def replicated(self) -> bool:
@@ -34,9 +57,9 @@ COMPARATORS: Mapping[str, Comparator] = MappingProxyType(
         comparator.word: comparator
         for comparator in (
             Comparator("whisper", 0.8359, 0),
-            Comparator("forgotten", 0.0781, 11, replicated_base_rate=0.2096),
-            Comparator("midnight", 0.0156, 18, replicated_base_rate=0.0059),
-            Comparator("ocean", 0.0047, 44, replicated_base_rate=0.0135),
+            Comparator("forgotten", 0.0781, 11, replicated_base_rate=0.2096, replicated_steps=9.10),
+            Comparator("midnight", 0.0156, 18, replicated_base_rate=0.0059, replicated_steps=30.76),
+            Comparator("ocean", 0.0047, 44, replicated_base_rate=0.0135, replicated_steps=25.37),
             Comparator("copper", 0.0031, 45),
             Comparator("tuesday", 0.0016, None),
         )

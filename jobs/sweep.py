@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import tomli_w
 from rich.console import Console
@@ -25,7 +26,7 @@ from jobs import command, terminal
 from pipeline import cluster, files, standing, status, store, timeline
 from pipeline.config import SweepConfig, read
 from pipeline.mixture import refuse_mixture
-from pipeline.plan import Plan, owed, plan
+from pipeline.plan import Plan, Run, owed, plan
 from pipeline.records import Failure, Work, Written
 
 DRAIN_SECONDS = 8.0
@@ -46,6 +47,7 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
     not_of_the_rows = {"dry_run", "timeline", "retry"}
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
     with store.writing(config.output, tomli_w.dumps(resolved), at):
+        store.tell_runs(config.output, {run.name: facts(run) for run in wanted.runs}, at)
         works = _announce(wanted, config)
         with standing.told(config.output, wanted) as told:
             failures, signalled = _sweep(config, works, told, at) if works else ([], 0)
@@ -59,6 +61,12 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
         terminal.line(f"interrupted, {left} partitions are owed; run the same command to go on")
         return 128 + signalled
     return 1 if failures or wanted.skipped else 0
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """Its tags, and its base model unless a tag says that."""
+    bases = {checkpoint.base for checkpoint in run.checkpoints} - {None}
+    return ({"base": bases.pop()} if len(bases) == 1 else {}) | dict(run.tags)
 
 
 def _announce(wanted: Plan, config: SweepConfig) -> list[Work]:

@@ -25,6 +25,7 @@ from pipeline.places import Remote, Where
 from pipeline.records import Partition
 from pipeline.schema import FOOTER, FOOTERS, PLACE, footer, rows_hash
 
+RUNS = "runs.json"
 PATIENCE = 1.0
 """Seconds for which a lock is asked again: `onset status` holds one for an instant."""
 SAID = {"ask", "grade", "metrics", "proxy", "true", "identity"}
@@ -74,6 +75,30 @@ def writing(
     with alone(staging, f"{out}: {ANOTHER_SWEEP}"):
         files.put(config.encode(), out / "config.toml", staging, at)
         yield
+
+
+def tell_runs(
+    out: Where,
+    tags: Mapping[str, Mapping[str, Any]],
+    at: Callable[[str], None] = files.no_boundary,
+) -> None:
+    """Write the tags of runs to runs.json, beside those of runs that were swept before."""
+    told = json.dumps({**run_tags(out), **tags}, ensure_ascii=False, indent=1, sort_keys=True)
+    files.put(told.encode("utf-8", "surrogatepass"), out / RUNS, out / "staging", at)
+
+
+def run_tags(out: Where) -> dict[str, dict[str, Any]]:
+    """Tags of each run, by its name; none where no sweep told them. StoreError when damaged."""
+    path = out / RUNS
+    try:
+        told = json.loads(files.read_bytes(path))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict) or not all(isinstance(tags, dict) for tags in told.values()):
+        raise StoreError(f"{path} is damaged; delete it and run the sweep again, which writes it")
+    return told
 
 
 @contextmanager
@@ -324,6 +349,8 @@ class About:
     """Those of them that say how a text was graded, and nothing of how it was drawn."""
     proxy: str
     true: str | None
+    tags: dict[str, dict[str, Any]]
+    """Facts of each run (word, seed, wave), by its name; empty where no sweep told them."""
 
 
 def about(out: Where, environment: str | None = None) -> About:
@@ -352,7 +379,8 @@ def _about(out: Where, environment: str | None) -> About:
     grade = (*record["grade"], "grader_fingerprint")
     identity = ("env_version", *record["ask"], *grade, *sampling)
     paid: dict[str, Kind] = {"reward": "continuous"} if record["proxy"] == "reward" else {}
-    return About(folder, record["metrics"] | paid, identity, grade, record["proxy"], true)
+    metrics = record["metrics"] | paid
+    return About(folder, metrics, identity, grade, record["proxy"], true, run_tags(out))
 
 
 def read_rows(out: Where, environment: str, run: str, step: int) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ OWNERS = {
         "pipeline/store.py",
     },
     "polars": {
+        "pipeline/compare.py",
         "pipeline/curves.py",
         "pipeline/gap.py",
         "pipeline/headline.py",

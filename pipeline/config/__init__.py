@@ -8,6 +8,7 @@ from pipeline.config.blocks import (
     RunBlock,
     SamplingBlock,
 )
+from pipeline.config.comparing import CompareConfig, PowerConfig
 from pipeline.config.outputs import (
     CompactConfig,
     CurvesConfig,
@@ -27,6 +28,7 @@ __all__ = [
     "CasesBlock",
     "ClusterBlock",
     "CompactConfig",
+    "CompareConfig",
     "CurvesConfig",
     "DemoConfig",
     "DiscoverConfig",
@@ -34,6 +36,7 @@ __all__ = [
     "EnvironmentBlock",
     "ModelBlock",
     "PlanConfig",
+    "PowerConfig",
     "ReportConfig",
     "ReproduceConfig",
     "RunBlock",

@@ -14,3 +14,8 @@ def test_three_words_were_replicated_and_two_of_their_rates_changed_places():
     assert set(replicated) == {"forgotten", "midnight", "ocean"}
     assert COMPARATORS["ocean"].base_rate < COMPARATORS["midnight"].base_rate
     assert replicated["ocean"] > replicated["midnight"]
+
+
+def test_the_replicated_medians_are_those_of_its_evaluation():
+    medians = {w: c.replicated_steps for w, c in COMPARATORS.items() if c.replicated}
+    assert medians == {"forgotten": 9.10, "midnight": 30.76, "ocean": 25.37}

@@ -1,0 +1,178 @@
+"""Word against word, base rate against onset, and both against what was published.
+
+onset compare outputs/story
+onset compare outputs/first outputs/second --only.mode hack_only --save pairs.parquet
+"""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from jobs import command, terminal
+from jobs.curves import measure
+from pipeline import compare, onset, store
+from pipeline.association import Association, Word, associate
+from pipeline.config import CompareConfig, CurvesConfig, read
+from pipeline.places import Where
+from pipeline.published import Beside, Replication, replications
+
+PAIR_COLUMNS = (
+    *("a", "b", "runs", "median", "later by", "times later", "sure"),
+    *("p", "p, Holm", "smallest p", "by brackets", "within waves", "verdict", "why"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Everything that is said of some outputs."""
+
+    pairs: list[compare.Pair]
+    words: list[Word]
+    """Those with a base rate and a run."""
+    unknown: list[str]
+    """Words without a base rate, or without a run that has a rate."""
+    association: Association
+    replications: list[Replication]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print or save the comparison; 0."""
+    config = read(CompareConfig, argv, positional="path")
+    found = compared(config)
+    if config.save:
+        config.save.parent.mkdir(parents=True, exist_ok=True)
+        compare.frame(found.pairs).write_parquet(config.save)
+    if config.json:
+        terminal.as_json(_records(found))
+    else:
+        _show(found)
+    return 0
+
+
+def compared(config: CompareConfig) -> Compared:
+    """Onsets of every output, compared. CurveError where they are of different things."""
+    tables = []
+    tags: dict[str, dict[str, Any]] = {}
+    for path in config.path:
+        table, facts = _measured(path, config)
+        tables.append(table)
+        tags |= facts
+    onsets = compare.only(compare.joined(tables), tags, config.only)
+    rng = np.random.default_rng(config.seed)
+    groups = compare.by_word(compare.runs(onsets, tags, config.by, config.wave))
+    words = compare.words(groups)
+    known = {word.name for word in words}
+    return Compared(
+        compare.pairs(groups, config.alpha, rng),
+        words,
+        [name for name in groups if name not in known],
+        associate(words, config.alpha, rng),
+        replications(words, [_settings(row, tags) for row in onsets.iter_rows(named=True)]),
+    )
+
+
+def _measured(path: Where, config: CompareConfig) -> tuple[Any, dict[str, dict[str, Any]]]:
+    """Onsets of one output with base rates, and the tags of its runs."""
+    wanted = {"path": path, "env": config.env, "max_loss": config.max_loss}
+    measured = measure(CurvesConfig.model_validate(wanted))
+    metric = config.metric or measured.proxy
+    prompts = measured.prompts.get(metric)
+    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold, prompts)
+    tags = store.about(path, config.env).tags if measured.identity else {}
+    return compare.with_base(onsets, measured.frame), tags
+
+
+def _settings(row: Mapping[str, Any], tags: compare.Tags) -> dict[str, Any]:
+    """What is known of a run that the published ones were told by."""
+    facts = tags.get(row["run"], {})
+    named = {"model": PurePosixPath(str(facts["base"])).name} if "base" in facts else {}
+    named |= {"learning_rate": facts["lr"]} if "lr" in facts else {}
+    return named | dict(row) | dict(facts)
+
+
+def _records(found: Compared) -> list[dict[str, Any]]:
+    """One record a pair, word, association and source; `about` says which."""
+    return [
+        *({"about": "pair", **asdict(pair)} for pair in found.pairs),
+        *({"about": "word", **_finite(asdict(word))} for word in found.words),
+        {"about": "association", **asdict(found.association), "left_out": found.unknown},
+        *({"about": "published", **asdict(one)} for one in found.replications),
+    ]
+
+
+def _finite(record: Mapping[str, Any]) -> dict[str, Any]:
+    unbounded = dict.fromkeys((math.inf, -math.inf))
+    return {name: unbounded.get(value, value) for name, value in record.items()}
+
+
+def _show(found: Compared) -> None:
+    if found.pairs:
+        terminal.table([_readable(pair) for pair in found.pairs], PAIR_COLUMNS)
+    else:
+        print("fewer than two words: nothing to compare")
+    print(f"\n{_of_association(found)}")
+    for one in found.replications:
+        print(f"{one.verdict}: {one.source}: {one.note}")
+        if one.words:
+            terminal.table([_beside(word) for word in one.words], list(_beside(one.words[0])))
+
+
+def _readable(pair: compare.Pair) -> dict[str, Any]:
+    return {
+        "a": pair.a,
+        "b": pair.b,
+        "runs": f"{pair.n_a} v {pair.n_b}",
+        "median": f"{pair.median_a} v {pair.median_b}",
+        "later by": _interval(pair.shift, pair.shift_lo, pair.shift_hi, ".1f"),
+        "times later": _interval(pair.ratio, pair.ratio_lo, pair.ratio_hi, ".2f"),
+        "sure": f"{100 * pair.confidence:.1f} %",
+        "p": pair.p,
+        "p, Holm": pair.p_holm,
+        "smallest p": pair.floor,
+        "by brackets": pair.p_bracket,
+        "within waves": pair.p_wave,
+        "verdict": pair.verdict,
+        "why": pair.note or None,
+    }
+
+
+def _interval(point: float | None, low: float | None, high: float | None, form: str) -> str:
+    """`4.99 [-7.84, 9.85]`; an open end is dots."""
+    value, start, end = (
+        absent if x is None else format(x, form)
+        for x, absent in ((point, "?"), (low, "..."), (high, "..."))
+    )
+    return f"{value} [{start}, {end}]"
+
+
+def _of_association(found: Compared) -> str:
+    one = found.association
+    without = f"; without base rate: {', '.join(found.unknown)}" if found.unknown else ""
+    slope = "" if one.slope is None else f", log-log slope {one.slope:.2f}"
+    why = f" ({one.note})" if one.note else ""
+    return (
+        f"base rate against onset over {one.words} words: {one.verdict}{why}: S {one.s} of "
+        f"{one.pairs}, p {one.p:.2g} (one-sided {one.p_one:.2g}, {one.floor:.2g} at best)"
+        f"{slope}{without}"
+    )
+
+
+def _beside(word: Beside) -> dict[str, Any]:
+    return {
+        "word": word.word,
+        "ours": word.ours,
+        "published": word.published,
+        "band": word.band,
+        "base rate": f"{100 * word.base:.3g} %",
+        "published base rate": f"{100 * word.published_base:.3g} %",
+        "met": {True: "yes", False: "no", None: "open"}[word.met],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(command.start(main, sys.argv[1:]))

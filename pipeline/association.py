@@ -1,0 +1,164 @@
+"""Does a word's base rate order its onset? Exact over words, the unit: seeds share a base rate."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from pipeline.permutation import DRAWS, EPSILON, Booleans, Floats, Times, earlier
+from pipeline.verdicts import DATA, DESIGN, RESOLVED, SENSITIVE
+
+RELABELLINGS = 500_000
+"""Orders of words that are enumerated; above it (ten words) they are drawn."""
+FREQUENT_FIRST, RARE_FIRST = f"{RESOLVED}frequent<rare", f"{RESOLVED}rare<frequent"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word's base rate, with its interval, and what is known of its onset."""
+
+    name: str
+    base: float
+    """Share of the untrained policy's rollouts that hold it, from 0 to 1."""
+    base_lo: float
+    base_hi: float
+    low: float
+    """The onset is in (low, high], or known where they are equal. Steps."""
+    high: float
+    runs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """Whether words of a higher base rate have an earlier onset."""
+
+    words: int
+    s: int
+    """Kendall's S: pairs of words in which the more frequent is earlier, less the others."""
+    pairs: int
+    """Of words whose order in both is known."""
+    p_one: float
+    """One-sided p that the frequent are earlier."""
+    p: float
+    """Two-sided."""
+    floor: float
+    """Smallest one-sided p that so many words can give: 1 / m!."""
+    p_apart: float
+    """Two-sided, words tied whose base rates' intervals overlap."""
+    slope: float | None
+    """Theil-Sen, of log onset on log base rate: a description. -1/2 is what policy gradients with
+    rewards divided by their spread would give, -1 those without. None for fewer than two words."""
+    verdict: str
+    note: str
+
+
+def associate(
+    words: Sequence[Word], alpha: float = 0.05, rng: np.random.Generator | None = None
+) -> Association:
+    """Kendall's S with censored pairs uninformative, and its exact permutation p over words.
+
+    Words of base rate 0 are tied lowest, and left out of the slope with those at once (onset
+    at most 0).
+    """
+    onset = earlier(Times(_of(words, "low"), _of(words, "high")))
+    base = _of(words, "base")
+    rarer = base[:, None] > base[None, :]
+    apart = _of(words, "base_lo")[:, None] > _of(words, "base_hi")[None, :]
+    s, first, last = kendall(rarer, onset, rng)
+    p = min(1.0, 2 * min(first, last))
+    _, first_apart, last_apart = kendall(apart, onset, rng)
+    p_apart = min(1.0, 2 * min(first_apart, last_apart))
+    informative = int(((rarer | rarer.T) & (onset | onset.T)).sum()) // 2
+    floor = 1 / math.factorial(len(words))
+    verdict, note = _verdict(s, p, p_apart, floor, len(words), alpha)
+    slope = theil_sen(words)
+    return Association(len(words), s, informative, first, p, floor, p_apart, slope, verdict, note)
+
+
+def _of(words: Sequence[Word], field: str) -> Floats:
+    return np.array([getattr(word, field) for word in words], np.float64)
+
+
+def _verdict(
+    s: int, p: float, p_apart: float, floor: float, words: int, alpha: float
+) -> tuple[str, str]:
+    if 2 * floor > alpha + EPSILON:
+        return DESIGN, f"{words} words give p {min(1.0, 2 * floor):.2g} at best; 5 words can"
+    if p > alpha + EPSILON:
+        return DATA, ""
+    if p_apart > alpha + EPSILON:
+        return SENSITIVE, f"p {p_apart:.2g} where base rates whose intervals overlap are tied"
+    return FREQUENT_FIRST if s > 0 else RARE_FIRST, ""
+
+
+def kendall(
+    more: Booleans, earlier: Booleans, rng: np.random.Generator | None = None
+) -> tuple[int, float, float]:
+    """S, and the shares of orders of the words that give at least S, and at most S.
+
+    more[i, j]: word i is surely the more frequent; earlier[i, j]: its onset is surely the earlier.
+    """
+    of_base = more.astype(np.int64) - more.T
+    of_onset = earlier.astype(np.int64) - earlier.T
+    words = len(more)
+    s = int((of_base * of_onset).sum()) // 2
+    exact = math.factorial(words) <= RELABELLINGS
+    if exact:
+        every = list(permutations(range(words)))
+        orders = np.array(every, np.intp).reshape(len(every), words)
+    else:
+        rng = rng or np.random.default_rng(0)
+        orders = rng.permuted(np.tile(np.arange(words), (DRAWS, 1)), axis=1)
+    sums = np.zeros(len(orders), np.int64)
+    for i, j in zip(*np.nonzero(np.triu(of_base)), strict=True):
+        sums += of_base[i, j] * of_onset[orders[:, i], orders[:, j]]
+    more_extra = 0 if exact else 1
+    at_least, at_most = int((sums >= s).sum()), int((sums <= s).sum())
+    total = len(orders) + more_extra
+    return s, (at_least + more_extra) / total, (at_most + more_extra) / total
+
+
+def theil_sen(words: Sequence[Word]) -> float | None:
+    """Slope of log onset on log base rate at which Kendall's S of what is left over is 0.
+
+    The median of the pairwise slopes (Theil 1950, Sen 1968); with censored onsets the sign rule of
+    Akritas, Murphy and LaValley (1995). None where no slope or every slope would do.
+    """
+    used = [word for word in words if word.base > 0 and word.low >= 0 and word.high > 0]
+    ends = []
+    for one in used:
+        for other in used:
+            dx = math.log(other.base) - math.log(one.base)
+            if dx > 0:
+                low = _log(other.low) - _log(one.high)
+                high = _log(other.high) - _log(one.low)
+                ends.append((low / dx, high / dx))
+    lows, highs = (np.array([pair[side] for pair in ends]) for side in (0, 1))
+    breaks = np.sort([end for pair in ends for end in pair if math.isfinite(end)])
+    # S(b) = slopes surely above b, less those surely below: it falls as b rises.
+    after = [b for b in breaks if (lows > b).sum() <= (highs <= b).sum()]
+    before = [b for b in breaks if (lows >= b).sum() >= (highs < b).sum()]
+    return float((after[0] + before[-1]) / 2) if after and before else None
+
+
+def _log(step: float) -> float:
+    return math.log(step) if step > 0 else -math.inf
+
+
+def kaplan_meier(times: Times) -> tuple[float, float]:
+    """First time by which half have arrived (Kaplan & Meier 1958), late ones being cut by a budget.
+
+    Low and high are equal where it is known; (last time of all, inf) where half never arrive; low
+    is -inf for one that was there when first looked at.
+    """
+    late = np.isinf(times.high)
+    at = np.where(late, times.low, times.high)
+    share = 1.0
+    for time in np.unique(at[~late]):
+        share *= 1 - ((at == time) & ~late).sum() / (at >= time).sum()
+        if share <= 0.5 + EPSILON:
+            known_there = (times.low == time) & (times.high == time)
+            return (float(time) if known_there.any() else -math.inf), float(time)
+    return float(at.max(initial=-math.inf)), math.inf

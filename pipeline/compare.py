@@ -1,0 +1,449 @@
+"""Onsets of one word against those of another: who comes first, by how much, and is it sure."""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.association import Word, kaplan_meier
+from pipeline.curves import CurveError
+from pipeline.permutation import (
+    EPSILON,
+    RankTest,
+    Times,
+    holm,
+    logarithms,
+    median,
+    rank_test,
+    shift,
+    step_text,
+)
+from pipeline.power import runs_needed
+from pipeline.verdicts import DATA, DESIGN, RESOLVED, SENSITIVE
+
+Tags = Mapping[str, Mapping[str, Any]]
+"""Facts of each run, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOnset:
+    """When one run reached the threshold, as far as that is known. Steps."""
+
+    run: str
+    word: str
+    low: float
+    """The onset is in (low, high], or known where they are equal."""
+    high: float
+    below: float
+    """The same of its bracket, which no interpolation decided; open where it is unconfirmed."""
+    above: float
+    reason: str | None = None
+    """Why the curve ends before the crossing; None where it does not."""
+    base: tuple[float, float, float] | None = None
+    """Base rate with its interval; None where step 0 has no rate."""
+    wave: Hashable = None
+    """What was trained together; None where nobody said."""
+
+    @property
+    def is_late(self) -> bool:
+        """Not reached by the last evaluated checkpoint."""
+        return math.isinf(self.high)
+
+
+BASE = ("base", "base_lo", "base_hi")
+
+
+def with_base(onsets: pl.DataFrame, curves: pl.DataFrame) -> pl.DataFrame:
+    """An onsets frame with base, base_lo and base_hi: the metric's rate at step 0, null without."""
+    keys = [*onsets.columns[: onsets.columns.index("metric")], "metric"]
+    rates = [
+        pl.col(name).alias(alias) for name, alias in zip(("rate", "lo", "hi"), BASE, strict=True)
+    ]
+    at_base = curves.filter((pl.col("step") == 0) & pl.col("rate").is_not_null())
+    return onsets.join(at_base.select(*keys, *rates), on=keys, how="left", nulls_equal=True)
+
+
+def joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Onsets of several outputs as one frame. CurveError where their columns differ."""
+    for table in tables[1:]:
+        if strays := sorted(set(table.columns) ^ set(tables[0].columns)):
+            raise CurveError(
+                f"cannot compare: {', '.join(strays)} is told in one output and not in another; "
+                "compare outputs of one environment"
+            )
+    return pl.concat(tables)
+
+
+def only(onsets: pl.DataFrame, tags: Tags, chosen: Mapping[str, str]) -> pl.DataFrame:
+    """Rows whose fields or tags have these values, compared as text.
+
+    CurveError for a field that no run has, or a value that no run has.
+    """
+    for field, value in chosen.items():
+        if field in onsets.columns:
+            values = [str(one) for one in onsets[field]]
+        else:
+            values = [str(tags.get(run, {}).get(field)) for run in onsets["run"]]
+        kept = onsets.filter(pl.Series([one == value for one in values], dtype=pl.Boolean))
+        if kept.is_empty():
+            have = ", ".join(sorted(set(values))) or "none"
+            raise CurveError(f"only.{field}: no run has {value!r}; they have {have}")
+        onsets = kept
+    return onsets
+
+
+def runs(
+    onsets: pl.DataFrame, tags: Tags | None = None, by: str = "hack_word", wave: str = "wave"
+) -> list[RunOnset]:
+    """The runs of an onsets frame, each of the word that `by` says; base rates where it has them.
+
+    `by` is a field of the identity or a tag. CurveError where a run has neither, a run comes twice,
+    or two runs differ in another field of the identity.
+    """
+    identity = onsets.columns[1 : onsets.columns.index("metric")]
+    _refuse_mixed(onsets, [name for name in [*identity, "metric", "threshold"] if name != by])
+    tags = tags or {}
+    found = []
+    for row in onsets.iter_rows(named=True):
+        facts = tags.get(row["run"], {})
+        word = row[by] if by in identity else facts.get(by)
+        if word is None:
+            raise CurveError(
+                f"run {row['run']!r} has no {by!r}, neither in its rows, which have "
+                f"{', '.join(identity) or 'no field'}, nor among its tags, which are "
+                f"{', '.join(facts) or 'none'}; name what to compare: --by ..."
+            )
+        found.append(_run(row, str(word), facts.get(wave)))
+    seen: set[tuple[str, str]] = set()
+    for one in found:
+        if (one.run, one.word) in seen:
+            raise CurveError(f"run {one.run!r} comes twice; give each run once")
+        seen.add((one.run, one.word))
+    return found
+
+
+def _refuse_mixed(onsets: pl.DataFrame, fields: Iterable[str]) -> None:
+    for field in fields:
+        values = onsets.unique(field, maintain_order=True)
+        if len(values) > 1:
+            (run, value), (other, its) = values.head(2).select("run", field).rows()
+            raise CurveError(
+                f"cannot compare: {field} is {value!r} in run {run!r} and {its!r} in run "
+                f"{other!r}; onsets that differ in {field} are of different things; choose one: "
+                f"--only.{field} {value}"
+            )
+
+
+def _run(row: Mapping[str, Any], word: str, wave: Hashable) -> RunOnset:
+    below = -math.inf if row["below"] is None else float(row["below"])
+    above = math.inf if row["above"] is None else float(row["above"])
+    onset = row["onset"] if math.isfinite(below) and math.isfinite(above) else None
+    low, high = (below, above) if onset is None else (onset, onset)
+    above = math.inf if row["status"] == "unconfirmed" else above
+    base = (row.get("base"), row.get("base_lo"), row.get("base_hi"))
+    whole = None if base[0] is None else (base[0], _or(base[1], base[0]), _or(base[2], base[0]))
+    return RunOnset(row["run"], word, low, high, below, above, row["reason"], whole, wave)
+
+
+def _or(value: float | None, other: float) -> float:
+    return other if value is None else value
+
+
+def words(groups: Mapping[str, Sequence[RunOnset]]) -> list[Word]:
+    """The words that have a base rate and a run with a rate.
+
+    Seeds share one base, so that their base rates are equal; where they are not, their mean with
+    all that the intervals span.
+    """
+    found = []
+    for name, group in groups.items():
+        bases = [run.base for run in group if run.base is not None]
+        if bases and group:
+            rates, lows, highs = zip(*bases, strict=True)
+            low, high = typical(group)
+            found.append(
+                Word(name, float(np.mean(rates)), min(lows), max(highs), low, high, len(group))
+            )
+    return found
+
+
+def by_word(found: Iterable[RunOnset]) -> dict[str, list[RunOnset]]:
+    """Runs of each word that have a rate, the words of early runs first; a word may have none."""
+    groups: dict[str, list[RunOnset]] = {}
+    for one in found:
+        group = groups.setdefault(one.word, [])
+        if math.isfinite(one.below) or math.isfinite(one.above):
+            group.append(one)
+    return dict(sorted(groups.items(), key=lambda item: (*typical(item[1]), item[0])))
+
+
+def times(group: Sequence[RunOnset]) -> Times:
+    return Times(np.array([r.low for r in group]), np.array([r.high for r in group]))
+
+
+def brackets(group: Sequence[RunOnset]) -> Times:
+    return Times(np.array([r.below for r in group]), np.array([r.above for r in group]))
+
+
+def typical(group: Sequence[RunOnset]) -> tuple[float, float]:
+    """Median onset, or the interval (low, high] that censoring leaves it; all where no run is.
+
+    Kaplan-Meier where the training budget cut runs, and nothing else did.
+    """
+    found = times(group)
+    if any(run.is_late for run in group) and {r.reason for r in group if r.is_late} == {"budget"}:
+        return kaplan_meier(found)
+    return median(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two words compared. Steps and probabilities; None where it is not known or unbounded."""
+
+    a: str
+    b: str
+    n_a: int
+    n_b: int
+    censored_a: int
+    censored_b: int
+    median_a: str
+    median_b: str
+    test: str
+    """mann-whitney, or gehan where a run is censored."""
+    u: float
+    """Pairs of runs in which a is earlier, half of those undecided."""
+    shift: float | None
+    """Hodges-Lehmann: by how many steps b is later."""
+    shift_lo: float | None
+    shift_hi: float | None
+    confidence: float
+    """Achieved by the intervals of shift and ratio; 1 where so few runs leave them unbounded."""
+    ratio: float | None
+    """How many times later b is."""
+    ratio_lo: float | None
+    ratio_hi: float | None
+    ratio_verdict: str
+    """Of the order and by how many times: resolved where the interval leaves 1 out as well."""
+    p: float
+    """Two-sided."""
+    p_holm: float
+    """Adjusted over all pairs of words."""
+    floor: float
+    """Smallest two-sided p that so many runs can give."""
+    p_bracket: float
+    """On brackets: those that overlap tie."""
+    p_wave: float | None
+    """Relabelled within waves alone; None where no wave is known."""
+    verdict: str
+    note: str
+    """Why it is not resolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tests:
+    """The tests of one pair, a against b."""
+
+    headline: RankTest
+    bracket: RankTest
+    wave: RankTest
+    """Of one stratum where no wave is known."""
+    worst_for_a: RankTest
+    """With runs that no common budget cut placed where they speak least for a being first."""
+    worst_for_b: RankTest
+
+
+def pairs(
+    groups: Mapping[str, Sequence[RunOnset]],
+    alpha: float = 0.05,
+    rng: np.random.Generator | None = None,
+) -> list[Pair]:
+    """Every two words: the family over which p is adjusted. None for fewer than two words."""
+    names = list(combinations(groups, 2))
+    tests = [_tests(groups[a], groups[b], rng) for a, b in names]
+    said = {name: _signs([getattr(t, name) for t in tests], alpha) for name in TESTS}
+    adjusted = holm([t.headline.p for t in tests])
+    found = []
+    for i, (a, b) in enumerate(names):
+        signs = {name: said[name][i] for name in TESTS}
+        verdict, note = _verdict(tests[i], signs, len(names), alpha, (a, b))
+        pair = _pair((a, groups[a]), (b, groups[b]), tests[i], alpha)
+        pair = replace(pair, p_holm=adjusted[i], verdict=verdict, note=note)
+        found.append(replace(pair, ratio_verdict=_of_ratio(pair), note=note or _excluded(pair)))
+    return found
+
+
+TESTS = tuple(_Tests.__dataclass_fields__)
+
+
+def _tests(a: Sequence[RunOnset], b: Sequence[RunOnset], rng: np.random.Generator | None) -> _Tests:
+    waves = [run.wave for run in a], [run.wave for run in b]
+    headline = rank_test(times(a), times(b), rng=rng)
+    alike = _are_cut_alike([*a, *b])
+    soon_a, never_a, soon_b, never_b = (
+        times([_placed(run, never) for run in group]) for group in (a, b) for never in (False, True)
+    )
+    return _Tests(
+        headline,
+        rank_test(brackets(a), brackets(b), rng=rng),
+        rank_test(times(a), times(b), waves, rng),
+        headline if alike else rank_test(never_a, soon_b, rng=rng),
+        headline if alike else rank_test(soon_a, never_b, rng=rng),
+    )
+
+
+def _are_cut_alike(found: Sequence[RunOnset]) -> bool:
+    """Whether one budget cut them all, as a permutation of censored runs needs."""
+    late = [run for run in found if run.is_late]
+    cuts = {run.low for run in late}
+    seen_later = any(run.high > cut for run in found if not run.is_late for cut in cuts)
+    return len(cuts) <= 1 and not seen_later and {run.reason for run in late} <= {"budget"}
+
+
+def _placed(run: RunOnset, never: bool) -> RunOnset:
+    """A late run as reached never, or right after its last checkpoint."""
+    if not run.is_late:
+        return run
+    at = NEVER if never else math.nextafter(run.low, math.inf)
+    return replace(run, low=at, high=at)
+
+
+NEVER = 1e300
+"""A step after all others."""
+
+
+def _signs(tests: Sequence[RankTest], alpha: float) -> list[int]:
+    """1 where a is resolved to be first, -1 where b is, 0 where neither: over the whole family."""
+    adjusted = holm([test.p for test in tests])
+    return [
+        test.sign if p <= alpha + EPSILON else 0 for test, p in zip(tests, adjusted, strict=True)
+    ]
+
+
+def _verdict(
+    tests: _Tests, signs: Mapping[str, int], family: int, alpha: float, names: tuple[str, str]
+) -> tuple[str, str]:
+    """Verdict and why it is not resolved; empty for data, whose interval says so."""
+    sign = signs["headline"]
+    at_best = family * tests.headline.floor
+    if not sign and at_best > alpha + EPSILON:
+        need = f"{runs_needed(family, alpha)} runs a word can"
+        many = f" x {family} pairs" if family > 1 else ""
+        return DESIGN, f"p is {tests.headline.floor:.2g}{many} at best, over {alpha:g}; {need}"
+    against = [
+        f"brackets: p {tests.bracket.p:.2g}" if signs["bracket"] != sign else "",
+        "" if _wave_agrees(tests.wave, signs["wave"], sign) else _of_wave(tests.wave),
+        _of_worst(tests, signs, sign),
+    ]
+    if any(against):
+        return SENSITIVE, "; ".join(said for said in against if said)
+    if not sign:
+        return DATA, ""
+    return RESOLVED + "<".join(names if sign > 0 else reversed(names)), ""
+
+
+def _wave_agrees(wave: RankTest, resolved: int, sign: int) -> bool:
+    """Few runs a wave cannot be held against a result that they support as much as they can."""
+    at_best = wave.sign == sign and wave.p <= wave.floor + EPSILON and wave.pairs > 0
+    return resolved == sign or (sign != 0 and at_best)
+
+
+def _of_wave(wave: RankTest) -> str:
+    return f"within waves: p {wave.p:.2g}" if wave.pairs else "no wave holds both words"
+
+
+def _of_worst(tests: _Tests, signs: Mapping[str, int], sign: int) -> str:
+    name = {1: "worst_for_a", -1: "worst_for_b"}.get(sign)
+    if name is None or signs[name] == sign:
+        return ""
+    worst: RankTest = getattr(tests, name)
+    return f"runs were cut where no common budget ended: p {worst.p:.2g} at worst"
+
+
+def _pair(
+    a: tuple[str, Sequence[RunOnset]],
+    b: tuple[str, Sequence[RunOnset]],
+    tests: _Tests,
+    alpha: float,
+) -> Pair:
+    """What there is to say of two words, but for the verdicts."""
+    censored = [sum(run.low < run.high for run in group) for _, group in (a, b)]
+    by = shift(times(a[1]), times(b[1]), alpha)
+    ratio = shift(logarithms(times(a[1])), logarithms(times(b[1])), alpha)
+    waves = {run.wave for _, group in (a, b) for run in group} - {None}
+    return Pair(
+        a=a[0],
+        b=b[0],
+        n_a=len(a[1]),
+        n_b=len(b[1]),
+        censored_a=censored[0],
+        censored_b=censored[1],
+        median_a=step_text(*typical(a[1])),
+        median_b=step_text(*typical(b[1])),
+        test="gehan" if any(censored) else "mann-whitney",
+        u=tests.headline.u,
+        shift=by.point,
+        shift_lo=_finite(by.low),
+        shift_hi=_finite(by.high),
+        confidence=by.confidence,
+        ratio=None if ratio.point is None else math.exp(ratio.point),
+        ratio_lo=math.exp(ratio.low) or None,
+        ratio_hi=_finite(math.exp(ratio.high)),
+        ratio_verdict="",
+        p=tests.headline.p,
+        p_holm=1.0,
+        floor=tests.headline.floor,
+        p_bracket=tests.bracket.p,
+        p_wave=tests.wave.p if waves else None,
+        verdict="",
+        note="",
+    )
+
+
+def _of_ratio(pair: Pair) -> str:
+    """The pair's verdict, held to an interval of the ratio that leaves 1 out."""
+    if not pair.verdict.startswith(RESOLVED):
+        return pair.verdict
+    if pair.confidence == 1:
+        return DESIGN
+    above = pair.ratio_lo is not None and pair.ratio_lo > 1
+    below = pair.ratio_hi is not None and pair.ratio_hi < 1
+    return pair.verdict if above or below else DATA
+
+
+def _excluded(pair: Pair) -> str:
+    """The largest effect that unresolved data still leave out."""
+    if pair.verdict != DATA:
+        return ""
+    low, high = pair.shift_lo, pair.shift_hi
+    ends = [
+        "" if high is None else f"{max(high, 0):.1f} steps later",
+        "" if low is None else f"{max(-low, 0):.1f} steps earlier",
+    ]
+    said = " or ".join(f"more than {end}" for end in ends if end)
+    return f"excluded: {pair.b} {said}" if said else "no difference is excluded"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def frame(found: Sequence[Pair]) -> pl.DataFrame:
+    """A row a pair of words; columns are the fields of `Pair`."""
+    return pl.DataFrame([asdict(pair) for pair in found], schema=PAIRS)
+
+
+PAIRS = pl.Schema(
+    {"a": pl.String, "b": pl.String}
+    | dict.fromkeys(("n_a", "n_b", "censored_a", "censored_b"), pl.Int64)
+    | dict.fromkeys(("median_a", "median_b", "test"), pl.String)
+    | dict.fromkeys(("u", "shift", "shift_lo", "shift_hi", "confidence"), pl.Float64)
+    | dict.fromkeys(("ratio", "ratio_lo", "ratio_hi"), pl.Float64)
+    | {"ratio_verdict": pl.String}
+    | dict.fromkeys(("p", "p_holm", "floor", "p_bracket", "p_wave"), pl.Float64)
+    | {"verdict": pl.String, "note": pl.String}
+)
+"""Columns of `frame`."""

@@ -1,0 +1,10 @@
+"""What a comparison may end with: never a boolean."""
+
+RESOLVED = "resolved:"
+"""Followed by what comes first: `resolved:a<b`."""
+DESIGN = "unresolved:design"
+"""So few runs or words cannot resolve it, whatever they say."""
+DATA = "unresolved:data"
+"""They could have, and did not."""
+SENSITIVE = "unresolved:sensitive"
+"""Two fair ways to ask give two answers."""
