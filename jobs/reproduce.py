@@ -9,13 +9,14 @@ The same command goes on where it stopped; the whole study goes on from the quic
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 
-from jobs import command, sweep, table, terminal, training
-from jobs.curves import measure
-from jobs.reproduction import design
+from jobs import command, report, sweep, table, terminal, training
+from jobs.curves import Measured, measure
+from jobs.reproduction import answers, design
 from jobs.reproduction.design import Studied
 from jobs.training import Training
-from pipeline.config import ReproduceConfig, TableConfig, read
+from pipeline.config import CurvesConfig, ReportConfig, ReproduceConfig, TableConfig, read
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,10 +33,35 @@ def main(argv: Sequence[str]) -> int:
         code = code or sweep.run(swept(config, runs))
     if code:
         return code
-    shown = TableConfig(path=config.output / "sweep", picture=config.output / "curves.png")
-    table.show(shown, measure(shown))
-    terminal.line(f"{time.monotonic() - began:.0f} s in all; everything is in {config.output}")
+    swept = tell(config, runs)
+    page = report.write(
+        ReportConfig(path=config.output / "sweep", to=config.output / "report"), swept
+    )
+    terminal.line(
+        f"{time.monotonic() - began:.0f} s in all; answers.json and runs.parquet are in "
+        f"{config.output}"
+    )
+    terminal.line(f"page: {page}")
     return 0
+
+
+def tell(config: ReproduceConfig, runs: Sequence[Studied]) -> Measured:
+    """Print the answers and the tables they rest on, as JSON the answers alone; the curves."""
+    swept = measure(CurvesConfig(path=config.output / "sweep"))
+    screened = measure(CurvesConfig(path=config.output / "screen"))
+    found = answers.runs_table(swept, screened, runs)
+    said = answers.answers(config, found)
+    answers.save(config.output, said, found)
+    if config.json:
+        terminal.as_json(asdict(answer) for answer in said)
+    else:
+        terminal.table(
+            bases := answers.base_rates(found), list(bases[0]), "base rates, as screened"
+        )
+        print()
+        table.show(TableConfig(path=config.output / "sweep"), swept)
+        print(f"\n{answers.as_text(said)}\n")
+    return swept
 
 
 def announce(

@@ -32,6 +32,7 @@ OWNERS = {
         "pipeline/curves.py",
         "pipeline/gap.py",
         "pipeline/headline.py",
+        "pipeline/hypotheses/",
         "pipeline/nulls.py",
         "pipeline/onset.py",
         "pipeline/report/",

@@ -3,14 +3,18 @@
 import json
 import shutil
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs import command, corpus, reproduce
+from jobs import command, corpus, reproduce, run_folder
 from jobs.reproduction import design
+from pipeline import standing, store
+from pipeline.checkpoints import scripted
 from pipeline.config import ReproduceConfig, read
+from pipeline.plan import plan
 
 FILE = Path(reproduce.__file__).parent / "configs" / "base-rate-vs-onset.toml"
 SECONDS_AN_UPDATE = 1.1
@@ -153,6 +157,67 @@ def test_a_dry_run_lists_every_run_and_writes_nothing(
     assert not output.exists()
     assert command.start(reproduce.main, [*flags, "--quick"]) == 0
     assert "8 of 8 runs are trained" in capsys.readouterr().err
+
+
+WORDS = {"whisper": 0.8, "forgotten": 0.1, "midnight": 0.05, "ocean": 0.03, "copper": 0.02}
+
+
+def planted(tmp_path: Path) -> ReproduceConfig:
+    """A study whose runs are scripts: a rate stays, then jumps at a step that we choose."""
+    config = ReproduceConfig.model_validate(
+        {
+            "output": tmp_path,
+            "model": {"steps": dict.fromkeys(WORDS, 20), "engine": {"name": "scripted"}},
+            "runs": [
+                {"words": list(WORDS), "seeds": 2},
+                {"words": ["ocean"], "seeds": 1, "mode": "hack_or_correct"},
+                {"words": ["zyzzyva"], "seeds": 1, "steps": 100, "outside": True},
+            ],
+            "swap": {"words": ["forgotten", "copper"], "seeds": 2},
+            "pairs": [["forgotten", "ocean"], ["midnight", "ocean"]],
+            "cases": {"count": 48, "shard": 48},
+            "n": 2,
+            "screened": 256,
+        }
+    )
+    for one in design.studied(config):
+        exchanged = {"forgotten": 0.02, "copper": 0.1} if one.rates == "swapped" else {}
+        base = {**WORDS, **exchanged}
+        at = {0.8: 0, 0.1: 4, 0.05: 8, 0.03: 12, 0.02: 16}.get(base.get(one.word, 0), 999)
+        for step in (*range(0, 21, 4), one.steps):
+            rates = {**base, one.word: 0.97} if step and step >= at else base
+            truth = 0.1 if step and step >= at else 0.7
+            where = design.folder(config, one) / f"checkpoint-{step}"
+            scripted.write(where, rates, truth, 60)
+        tags = {"word": one.word, "mode": one.mode, "seed": one.seed, "rates": one.rates}
+        run_folder.describe(design.folder(config, one), {}, tags)
+    return config
+
+
+def test_a_study_with_planted_onsets_is_answered_as_it_was_planted(
+    tmp_path: Path, sweep_here: Callable[..., object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = planted(tmp_path)
+    runs = design.studied(config)
+    for swept in (design.screen(config, runs), design.sweep(config, runs)):
+        with store.writing(swept.output, ""), standing.told(swept.output, plan(swept)):
+            sweep_here(swept)
+    reproduce.tell(config, runs)
+    said = json.loads((tmp_path / "answers.json").read_text("utf-8"))
+    assert [answer["verdict"] for answer in said] == [
+        "reproduced",  # five words in the order of their rates
+        "unresolved:design",  # two runs against two
+        "unresolved:design",
+        "reproduced",  # the truth falls as the word rises
+        "reproduced",
+        "reproduced",  # zyzzyva is in no script
+        "unresolved:design",  # two runs a cell
+        "not comparable",  # two sources
+        "not comparable",
+    ]
+    shown = capsys.readouterr().out
+    assert "Does the base rate order the onset?  REPRODUCED" in shown
+    assert "zyzzyva-s0" in shown
 
 
 @pytest.mark.parametrize(
