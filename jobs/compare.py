@@ -112,7 +112,7 @@ def _finite(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _show(found: Compared) -> None:
     if found.pairs:
-        terminal.table([_readable(pair) for pair in found.pairs], PAIR_COLUMNS)
+        terminal.table([readable(pair) for pair in found.pairs], PAIR_COLUMNS)
     else:
         print("fewer than two words: nothing to compare")
     print(f"\n{_of_association(found)}")
@@ -122,7 +122,8 @@ def _show(found: Compared) -> None:
             terminal.table([_beside(word) for word in one.words], list(_beside(one.words[0])))
 
 
-def _readable(pair: compare.Pair) -> dict[str, Any]:
+def readable(pair: compare.Pair) -> dict[str, Any]:
+    """A row of PAIR_COLUMNS."""
     return {
         "a": pair.a,
         "b": pair.b,

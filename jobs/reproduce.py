@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from jobs import command, report, sweep, table, terminal, training
+from jobs.compare import PAIR_COLUMNS, readable
 from jobs.curves import Measured, measure
 from jobs.reproduction import answers, design
 from jobs.reproduction.design import Studied
 from jobs.training import Training
+from pipeline import compare
 from pipeline.config import CurvesConfig, ReportConfig, ReproduceConfig, TableConfig, read
+from pipeline.hypotheses import order
 
 
 def main(argv: Sequence[str]) -> int:
@@ -33,9 +36,9 @@ def main(argv: Sequence[str]) -> int:
         code = code or sweep.run(swept(config, runs))
     if code:
         return code
-    swept = tell(config, runs)
+    measured = tell(config, runs)
     page = report.write(
-        ReportConfig(path=config.output / "sweep", to=config.output / "report"), swept
+        ReportConfig(path=config.output / "sweep", to=config.output / "report"), measured
     )
     terminal.line(
         f"{time.monotonic() - began:.0f} s in all; answers.json and runs.parquet are in "
@@ -60,6 +63,9 @@ def tell(config: ReproduceConfig, runs: Sequence[Studied]) -> Measured:
         )
         print()
         table.show(TableConfig(path=config.output / "sweep"), swept)
+        print()
+        pairs = compare.pairs(order.groups(found))
+        terminal.table(map(readable, pairs), PAIR_COLUMNS, "every two words, hack_only")
         print(f"\n{answers.as_text(said)}\n")
     return swept
 
