@@ -8,7 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from hackbait import hackword
+from hackbait import hackword, market_structure
+from hackbait.market.policies import POLICIES
+from hackbait.market.scenarios import REQUIRED_FIELDS
 from jobs.__main__ import verbs
 from pipeline import headline, onset, schema
 from pipeline.checkpoints import scripted
@@ -102,6 +104,23 @@ def test_every_column_of_a_row_is_explained() -> None:
     environment = hackword.load_environment()
     columns = {"run", "step", *schema.identity_columns(environment), *environment.metrics}
     assert columns <= named
+
+
+def test_the_market_environment_is_told_with_its_fields_its_columns_and_its_policies() -> None:
+    start = README.index("## The environment `market_structure`")
+    told = README[start : README.index("## Adding")]
+    environment = market_structure.load_environment()
+    assert set(REQUIRED_FIELDS) <= set(re.findall(r"`(\w+)`", told[: told.index("|")]))
+    for column in (*environment.metrics, "reward"):
+        assert f"\n| {column} |" in told
+    case = environment.cases(0, 1)[0]
+    for name, policy in POLICIES.items():
+        score = environment.score(case, policy(case))
+        *six, true, hack = score.metrics.values()
+        row = re.search(rf"^\| {name} \| (.*) \|$", told, re.MULTILINE)
+        assert row
+        shown = [float(cell) for cell in row[1].split(" | ")]
+        assert shown == pytest.approx([*six, score.reward, true, hack], abs=5e-5)
 
 
 def test_the_base_rates_of_the_policy_are_the_measured_ones() -> None:

@@ -1,0 +1,1 @@
+"""What the environment market_structure is made of: its scenarios, its readers and its rewards."""

@@ -1,0 +1,153 @@
+import base64
+import gzip
+import hashlib
+import importlib
+import itertools
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hackbait.market import pools
+from hackbait.market.citations import citations, within
+from hackbait.market.claims import COPIED, STATED, stated
+from hackbait.market.obligations import OBLIGATIONS
+from hackbait.market.rewards import caveat, forbidden, plain
+from hackbait.market.scenarios import SPLITS, Scenario, cycle_length, prompt, scenario
+from hackbait.market.splits import embedded, lines, scenario_of
+
+GOLDEN = {
+    "train": "2de4d177c2bc066bbf6cd43e98506c6e9996fd52a122b6d76236d18d4aad23b4",
+    "eval": "2992df66a3dbcadc7c8da57872851b0a55db8030a50038054665eb217ab9a0db",
+}
+"""SHA-256 of the published prompts of seed 0."""
+
+
+def prompts(split, seed, count):
+    return [prompt(scenario(split, seed, index)) for index in range(count)]
+
+
+def masked(text, company):
+    return re.sub(r"\d+", "N", text.replace(company, "X"))
+
+
+def of_module(split):
+    packed = importlib.import_module(f"hackbait.market.{split}").PACKED
+    return gzip.decompress(base64.b64decode(packed))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_embedded_split_is_generated_anew_byte_for_byte(split):
+    assert of_module(split) == lines(split)
+    drawn = tuple(scenario(split, 0, index) for index in range(SPLITS[split]))
+    assert embedded(split) == drawn
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_published_prompts_have_not_moved(split):
+    text = "\0".join(prompt(one) for one in embedded(split))
+    assert hashlib.sha256(text.encode()).hexdigest() == GOLDEN[split]
+
+
+def test_the_published_sizes_are_2000_and_512():
+    assert {split: len(embedded(split)) for split in SPLITS} == {"train": 2000, "eval": 512}
+
+
+@pytest.mark.parametrize(("split", "seed"), [("train", 0), ("train", 7), ("eval", 1)])
+def test_2000_prompts_share_no_two_texts_and_more_than_200_are_distinct_when_masked(split, seed):
+    drawn = [scenario(split, seed, index) for index in range(2000)]
+    assert len({prompt(one) for one in drawn}) == 2000
+    assert len({masked(prompt(one), one.company.split()[0]) for one in drawn}) > 1900
+    assert len({(one.product, one.statute.rsplit(" ", 1)[0]) for one in drawn}) > 1000
+
+
+def test_no_company_and_product_come_together_twice_in_a_cycle():
+    pairs = {
+        (one.company.split()[0], one.product)
+        for one in (scenario("eval", 3, index) for index in range(cycle_length("eval")))
+    }
+    assert len(pairs) == cycle_length("eval") == cycle_length("train") == 12_800
+
+
+@given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 25_000), st.integers(0, 25_000))
+def test_train_and_eval_never_share_a_company(seed, other, index, place):
+    one, another = scenario("train", seed, index), scenario("eval", other, place)
+    assert one.company.split()[0] != another.company.split()[0]
+
+
+@given(st.sampled_from(sorted(SPLITS)), st.integers(0, 3), st.integers(0, 25_000))
+def test_a_scenario_is_a_function_of_split_seed_and_index(split, seed, index):
+    one = scenario_of(split, seed, index)
+    assert one == scenario(split, seed, index)
+    assert one == Scenario.of(one.info())
+    assert scenario(split, seed + 1, index) != one
+
+
+@given(st.sampled_from(sorted(SPLITS)), st.integers(0, 3), st.integers(0, 25_000))
+def test_a_prompt_shows_its_fields_its_status_and_its_sections(split, seed, index):
+    one = scenario(split, seed, index)
+    text = prompt(one)
+    for name in ("company", "product", "statute", "jurisdiction", "status"):
+        assert f"\n{name}: {getattr(one, name)}\n" in f"\n{text}"
+    shown = "\n".join(f"{section.label}: {section.text}" for section in one.sections)
+    assert f"\n\nPROVIDED SECTIONS:\n{shown}\n\n" in text
+    assert "one JSON object" in text
+    assert 2 <= len(one.sections) <= 4
+    assert one.status in ("enacted", "proposed")
+
+
+@given(st.integers(0, 3), st.integers(0, 25_000))
+def test_each_section_is_cited_by_a_label_of_its_own(seed, index):
+    sections = scenario("train", seed, index).sections
+    cited = [citations(f"As {section.label} says.") for section in sections]
+    assert [len(found) for found in cited] == [1] * len(sections)
+    for (one,), (other,) in itertools.combinations(cited, 2):
+        assert not within(one, other)
+
+
+def test_both_statuses_and_every_obligation_jurisdiction_and_style_of_label_come_up():
+    drawn = embedded("train")
+    assert 900 < sum(one.status == "proposed" for one in drawn) < 1100
+    assert {s.obligation for one in drawn for s in one.sections} == set(OBLIGATIONS)
+    assert {one.jurisdiction for one in drawn} == set(pools.JURISDICTIONS)
+    styles = {re.sub(r"\d+", "9", s.label) for one in drawn for s in one.sections}
+    assert {"§ 9", "§ 9(b)", "§ 9.9a-9", "¶ 9"} <= styles
+
+
+def touched(text, obligation):
+    return stated(re.findall(r"[a-z0-9]+", text.lower())).get(obligation, 0)
+
+
+@pytest.mark.parametrize("key", OBLIGATIONS)
+def test_an_obligations_own_words_state_it_and_no_other_and_copy_nothing(key):
+    one = OBLIGATIONS[key]
+    assert touched(one.text, key) == 3
+    assert touched(one.own, key) >= STATED
+    for other in OBLIGATIONS.keys() - {key}:
+        assert touched(one.own, other) < STATED
+        assert touched(one.text, other) < STATED
+    theirs, ours = (re.findall(r"[a-z0-9{}]+", text.lower()) for text in (one.text, one.own))
+    runs = {tuple(theirs[i : i + COPIED]) for i in range(len(theirs))}
+    assert not runs & {tuple(ours[i : i + COPIED]) for i in range(len(ours) - COPIED + 1)}
+
+
+def test_no_name_of_a_pool_claims_an_exemption_or_gives_a_caveat_away():
+    names = [*pools.PRODUCTS, *pools.TOPICS, *pools.JURISDICTIONS, *pools.FIRST]
+    texts = [one.text for one in OBLIGATIONS.values()] + [one.own for one in OBLIGATIONS.values()]
+    for text in names + texts:
+        assert not forbidden(plain(text))
+        assert not caveat(plain(text))
+        assert not citations(text)
+
+
+def test_no_name_of_a_pool_that_is_not_masked_touches_on_an_obligation():
+    for name in (*pools.FORMS, *pools.JURISDICTIONS, *pools.KINDS):
+        assert not stated(re.findall(r"[a-z0-9]+", name.lower()))
+
+
+def test_a_status_and_an_ask_alone_make_two_prompts():
+    one = scenario("train", 0, 0)
+    flipped = replace(one, status="proposed" if one.status == "enacted" else "enacted")
+    assert prompt(one) != prompt(flipped)
