@@ -183,10 +183,11 @@ def _row(
     rated = curve.filter(pl.col("rate").is_not_null())
     steps, rates = rated["step"].to_list(), rated["rate"].to_list()
     interval, confirmed = None, None
-    if counts is not None and resamples is not None and steps:
+    if counts is not None and resamples is not None:
         at = next((i for i, rate in enumerate(rates) if rate >= threshold), len(steps))
-        interval = crossing.interval(counts, at, threshold, resamples)
-        found, confirmed = _confirmed(found, counts, at)
+        held, found = _confirmed(found, counts, at)
+        confirmed = None if found.onset is None else held is not None
+        interval = crossing.interval(counts, at, held, threshold, resamples)
     if found.status == "right" and curve["step"][-1] != steps[-1]:
         found = replace(found, reason="missing_checkpoint")
     first, last = (steps[0], steps[-1]) if steps else (None, None)
@@ -204,13 +205,13 @@ def _row(
     }
 
 
-def _confirmed(found: Onset, counts: Counts, at: int) -> tuple[Onset, bool | None]:
-    """The onset with the status that its prompts allow, and whether it is confirmed."""
+def _confirmed(found: Onset, counts: Counts, at: int) -> tuple[int | None, Onset]:
+    """Where it is confirmed, if so, and the onset with the status that its prompts allow."""
     if found.onset is None:
-        return found, None
-    holds, falls = crossing.confirmation(counts, at, found.threshold)
-    status: Status = "left" if at == 0 else "crossed" if holds else "unconfirmed"
-    return replace(found, status="uncrossed" if falls else status), holds
+        return None, found
+    held, undone = crossing.confirmation(counts, at, found.threshold)
+    status: Status = "left" if at == 0 else "unconfirmed" if held is None else "crossed"
+    return held, replace(found, status="uncrossed" if undone else status)
 
 
 def counts_of(curve: pl.DataFrame, tallies: pl.DataFrame) -> Counts | None:
