@@ -2,22 +2,24 @@
 
 onset compare outputs/story
 onset compare outputs/first outputs/second --only.mode hack_only --save pairs.parquet
+onset compare other-tool.csv --by word --wave batch
 """
 
 import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
 from jobs import command, terminal
 from jobs.curves import measure
-from pipeline import compare, onset, store
+from pipeline import compare, onset, readings, store
 from pipeline.association import Association, Word, associate
 from pipeline.config import CompareConfig, CurvesConfig, read
+from pipeline.permutation import step_text
 from pipeline.places import Where
 from pipeline.published import Beside, Replication, replications
 
@@ -83,8 +85,14 @@ def _measured(path: Where, config: CompareConfig) -> tuple[Any, dict[str, dict[s
     metric = config.metric or measured.proxy
     prompts = measured.prompts.get(metric)
     onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold, prompts)
-    tags = store.about(path, config.env).tags if measured.identity else {}
-    return compare.with_base(onsets, measured.frame), tags
+    return compare.with_base(onsets, measured.frame), _tags(path)
+
+
+def _tags(path: Where) -> dict[str, dict[str, Any]]:
+    """What is said of each run beside its rows: by the sweep, or in more columns of a CSV."""
+    if isinstance(path, Path) and path.is_file():
+        return dict(readings.tags(path))
+    return store.run_tags(path)
 
 
 def _settings(row: Mapping[str, Any], tags: compare.Tags) -> dict[str, Any]:
@@ -115,7 +123,10 @@ def _show(found: Compared) -> None:
         terminal.table([readable(pair) for pair in found.pairs], PAIR_COLUMNS)
     else:
         print("fewer than two words: nothing to compare")
-    print(f"\n{_of_association(found)}")
+    print()
+    if found.words:
+        terminal.table([_of_word(word) for word in found.words], list(_of_word(found.words[0])))
+    print(_of_association(found))
     for one in found.replications:
         print(f"{one.verdict}: {one.source}: {one.note}")
         if one.words:
@@ -130,8 +141,8 @@ def readable(pair: compare.Pair) -> dict[str, Any]:
         "runs": f"{pair.n_a} v {pair.n_b}",
         "median": f"{pair.median_a} v {pair.median_b}",
         "later by": _interval(pair.shift, pair.shift_lo, pair.shift_hi, ".1f"),
-        "times later": _interval(pair.ratio, pair.ratio_lo, pair.ratio_hi, ".2f"),
-        "sure": f"{100 * pair.confidence:.1f} %",
+        "times later": _times(pair),
+        "sure": "-" if pair.confidence == 1 else f"{100 * pair.confidence:.1f} %",
         "p": pair.p,
         "p, Holm": pair.p_holm,
         "smallest p": pair.floor,
@@ -149,6 +160,22 @@ def _interval(point: float | None, low: float | None, high: float | None, form: 
         for x, absent in ((point, "?"), (low, "..."), (high, "..."))
     )
     return f"{value} [{start}, {end}]"
+
+
+def _times(pair: compare.Pair) -> str:
+    """The ratio, and its verdict where that is another than the pair's."""
+    said = _interval(pair.ratio, pair.ratio_lo, pair.ratio_hi, ".2f")
+    return said if pair.ratio_verdict == pair.verdict else f"{said} {pair.ratio_verdict}"
+
+
+def _of_word(word: Word) -> dict[str, Any]:
+    rate, low, high = (f"{100 * x:.3g}" for x in (word.base, word.base_lo, word.base_hi))
+    return {
+        "word": word.name,
+        "base rate": f"{rate} % [{low}, {high}]",
+        "runs": word.runs,
+        "onset": step_text(word.low, word.high),
+    }
 
 
 def _of_association(found: Compared) -> str:

@@ -318,6 +318,9 @@ def tags(config: TrainConfig, environment: Environment) -> dict[str, Scalar]:
         "mode": environment.grade.get("mode"),
         "task": environment.ask.get("task"),
         "seed": config.seed,
+        "base": config.model,
+        "learning_rate": config.learning_rate,
+        "batch": config.batch,
     }
     return {name: value for name, value in named.items() if value is not None} | config.tags
 

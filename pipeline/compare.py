@@ -55,6 +55,7 @@ class RunOnset:
 
 
 BASE = ("base", "base_lo", "base_hi")
+ALIAS = {"hack_word": "word"}
 
 
 def with_base(onsets: pl.DataFrame, curves: pl.DataFrame) -> pl.DataFrame:
@@ -83,8 +84,9 @@ def only(onsets: pl.DataFrame, tags: Tags, chosen: Mapping[str, str]) -> pl.Data
 
     CurveError for a field that no run has, or a value that no run has.
     """
+    told = onsets.columns[: onsets.columns.index("metric")]
     for field, value in chosen.items():
-        if field in onsets.columns:
+        if field in told:
             values = [str(one) for one in onsets[field]]
         else:
             values = [str(tags.get(run, {}).get(field)) for run in onsets["run"]]
@@ -101,16 +103,22 @@ def runs(
 ) -> list[RunOnset]:
     """The runs of an onsets frame, each of the word that `by` says; base rates where it has them.
 
-    `by` is a field of the identity or a tag. CurveError where a run has neither, a run comes twice,
-    or two runs differ in another field of the identity.
+    `by` is a field of the identity or a tag; for `hack_word` the tag `word` will do. CurveError
+    where a run has none of them, a run comes twice, or two runs differ in another field of the
+    identity, or in what the tag `base` calls their base model.
     """
     identity = onsets.columns[1 : onsets.columns.index("metric")]
-    _refuse_mixed(onsets, [name for name in [*identity, "metric", "threshold"] if name != by])
     tags = tags or {}
+    told = {run: facts["base"] for run, facts in tags.items() if "base" in facts}
+    models = pl.Series(
+        "base model", [told.get(run) for run in onsets["run"]], pl.String, strict=False
+    )
+    _refuse_mixed(onsets, [name for name in [*identity, "metric", "threshold"] if name != by])
+    _refuse_mixed(onsets.select("run", base=models).drop_nulls("base"), {"base"} - {by})
     found = []
     for row in onsets.iter_rows(named=True):
         facts = tags.get(row["run"], {})
-        word = row[by] if by in identity else facts.get(by)
+        word = row[by] if by in identity else facts.get(by, facts.get(ALIAS.get(by, by)))
         if word is None:
             raise CurveError(
                 f"run {row['run']!r} has no {by!r}, neither in its rows, which have "

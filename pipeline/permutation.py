@@ -191,7 +191,11 @@ def _sums(values: Ints, size: int) -> tuple[int, Floats]:
 
 
 def untied(na: int, nb: int) -> Floats:
-    """Probability of U = 0, 1 ... without ties."""
+    """Probability of U = 0, 1 ... without ties; normal where there is too much to count."""
+    if (na + nb) * (nb + 1) * (na * nb + nb * nb // 2 + 1) > CELLS:
+        variance = na * nb * (na + nb + 1) / 12
+        density = np.exp(-((np.arange(na * nb + 1) - na * nb / 2) ** 2) / (2 * variance))
+        return np.asarray(density / density.sum())
     share = _sums(np.arange(na + nb), nb)[1]
     return share[nb * (nb - 1) // 2 :]
 

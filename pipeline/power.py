@@ -25,7 +25,7 @@ class Design:
     power: float
     """Share of experiments that resolve one pair alone, at the stated shift."""
     power_holm: float
-    """The same of a pair that every other pair leaves to pass first."""
+    """The same at alpha / pairs: what Holm asks of the first pair."""
 
 
 def runs_needed(pairs: int, alpha: float = 0.05) -> int:

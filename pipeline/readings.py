@@ -35,7 +35,7 @@ class Reading:
 def read(path: Path) -> list[Reading]:
     """Readings in the order of the file; rows whose rate is an empty cell are left out.
 
-    Columns run, step, rate, and n and hits where the file has them; others are not looked at. Every
+    Columns run, step, rate, and n and hits where the file has them; others are for `tags`. Every
     row has as many cells as the header: a short one is what a writer that was cut off leaves.
     ReadingError when nothing, or anything but that, is there.
     """
@@ -54,6 +54,21 @@ def read(path: Path) -> list[Reading]:
     if not found:
         raise ReadingError(f"{path}: no row with a rate; nothing to measure")
     return found
+
+
+def tags(path: Path) -> dict[str, dict[str, str]]:
+    """What other columns of a file that `read` takes say of each run, where they say one thing."""
+    said: dict[str, dict[str, set[str]]] = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        for row in csv.DictReader(file, skipinitialspace=True):
+            cells = {name.strip(): (cell or "").strip() for name, cell in row.items()}
+            of_run = said.setdefault(cells["run"], {})
+            for name in cells.keys() - {*REQUIRED, "n", "hits"}:
+                of_run.setdefault(name, set()).add(cells[name])
+    return {
+        run: {name: values.pop() for name, values in facts.items() if len(values) == 1}
+        for run, facts in said.items()
+    }
 
 
 def _readings(path: Path, rows: "csv.DictReader[str]") -> Iterator[Reading]:

@@ -11,7 +11,7 @@ class CompareConfig(Printed):
     """Words against each other, base rate against onset, and both against what was published."""
 
     path: Annotated[list[Place], Field(min_length=1)]
-    """Output folders of sweeps, compared as one."""
+    """Output folders of sweeps, or .csv files of another tool, compared as one."""
     metric: str | None = None
     """Default: what the environment pays for."""
     env: str | None = None
@@ -19,7 +19,7 @@ class CompareConfig(Printed):
     only: dict[str, str] = Field(default_factory=dict)
     """Runs with this value of a field or tag: `--only.mode hack_only`."""
     by: str = "hack_word"
-    """Field or tag by which runs are grouped."""
+    """Field or tag by which runs are grouped; the tag `word` does for hack_word."""
     wave: str = "wave"
     """Tag of runs that were trained together."""
     threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5

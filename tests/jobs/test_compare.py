@@ -105,7 +105,23 @@ def test_two_modes_are_refused_by_name_until_one_is_chosen(
     assert "no run has 'both'; they have hack_only" in capsys.readouterr().err
 
 
-def test_a_csv_says_no_word_and_is_refused_in_one_line(
+def test_the_columns_of_a_csv_say_word_and_wave(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["run,step,rate,word,batch"]
+    for word, steps in {"ocean": (0, 10), "midnight": (30, 40)}.items():
+        for seed in range(4):
+            points = zip(steps, (0.1, 0.9), strict=True)
+            lines += [f"{word}{seed},{step},{rate},{word},{seed % 2}" for step, rate in points]
+    (tmp_path / "c.csv").write_text("\n".join(lines))
+    assert main(["compare", str(tmp_path / "c.csv"), "--wave", "batch"]) == 0
+    printed = capsys.readouterr().out
+    assert "resolved:ocean<midnight" in printed
+    assert "later by" in printed
+    assert "7.00 [7.00, 7.00]" in printed
+
+
+def test_a_csv_that_says_no_word_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "c.csv").write_text("run,step,rate\na,0,0.1\na,5,0.9\n")

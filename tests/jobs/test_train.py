@@ -69,13 +69,16 @@ def test_the_environments_seed_is_the_runs_unless_given(tmp_path: Path) -> None:
     assert train.train_environment(given).ask["seed"] == 7
 
 
-def test_a_run_is_tagged_with_word_mode_task_seed_and_what_is_given(tmp_path: Path) -> None:
+def test_a_run_is_tagged_with_what_it_is_compared_by_and_with_what_is_given(tmp_path: Path) -> None:
     settings = config(tmp_path, "--env.hack-word", "midnight", "--seed", "1", "--tags.wave", "2")
     assert train.tags(settings, train.train_environment(settings)) == {
         "word": "midnight",
         "mode": "hack_only",
         "task": "add3digit",
         "seed": 1,
+        "base": "tiny",
+        "learning_rate": 1e-3,
+        "batch": 16,
         "wave": 2,
     }
 

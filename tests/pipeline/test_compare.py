@@ -282,6 +282,14 @@ def test_runs_may_be_grouped_by_a_tag_and_then_words_must_agree() -> None:
         runs(ocean, tags, by="size")
 
 
+def test_words_of_two_base_models_are_never_compared_where_that_is_known() -> None:
+    tags = {"ocean-0": {"base": "tiny"}, "whisper-0": {"base": "swapped"}}
+    with pytest.raises(CurveError, match=r"base is '.*' in run .*--only\.base"):
+        runs(measured(), tags)
+    kept = only(measured(), tags, {"base": "tiny"})
+    assert [run.run for run in runs(kept, tags)] == ["ocean-0"]
+
+
 def test_a_run_is_counted_once_and_outputs_of_two_environments_do_not_join() -> None:
     with pytest.raises(CurveError, match="'ocean-0' comes twice"):
         runs(joined([measured(), measured()]))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.readings import Reading, ReadingError, read
+from pipeline.readings import Reading, ReadingError, read, tags
 
 
 def file(folder: Path, text: str) -> Path:
@@ -19,6 +19,13 @@ def file(folder: Path, text: str) -> Path:
 def test_other_columns_spaces_and_a_byte_order_mark_are_no_matter(tmp_path: Path) -> None:
     path = file(tmp_path, "\ufeffword, rate ,step,run\r\nocean,0.5, 3.0 ,a\r\n\r\n")
     assert read(path) == [Reading("a", 3, 0.5, None, None)]
+
+
+def test_other_columns_are_tags_of_their_run_where_they_do_not_change(tmp_path: Path) -> None:
+    path = file(
+        tmp_path, "\ufeffrun,word,step , loss,rate\na,ocean,0,1,0\nb, x,0,1,0\na,ocean,1,2,"
+    )
+    assert tags(path) == {"a": {"word": "ocean"}, "b": {"word": "x", "loss": "1"}}
 
 
 def test_rows_with_an_empty_rate_are_left_out(tmp_path: Path) -> None:
