@@ -16,6 +16,7 @@ from pipeline import curves, screening, store
 from pipeline.actors import Inference, Scorer, make_cases
 from pipeline.config import ScreenConfig, SweepConfig, read
 from pipeline.curves import CurveError
+from pipeline.engines import EngineBusy, EngineDied, EngineError
 from pipeline.holdings import settled
 from pipeline.mixture import refuse_mixture
 from pipeline.places import Where
@@ -125,12 +126,18 @@ def as_sweep(config: ScreenConfig) -> SweepConfig:
 
 
 def _generate(sweep: SweepConfig, works: Sequence[Work]) -> None:
-    """Draw, grade and write the works in this process. CheckpointError when it cannot answer."""
+    """Draw, grade and write the works in this process.
+
+    CheckpointError or EngineError when there is no answer; what was written stays.
+    """
     inference = Inference(sweep.engine, sweep.cluster)
     scorer = Scorer(sweep.output, sweep.engine, {"versions": store.versions()})
-    for work in works:
+    for work in terminal.tracked(works, "screen"):
         cases = make_cases(work.environment, work.shard)
-        rollouts, (record,) = inference.generate([work], None, cases)
+        try:
+            rollouts, (record,) = inference.generate([work], None, cases)
+        except (EngineBusy, EngineDied) as error:
+            raise EngineError(f"{error}; the same command goes on from here") from error
         if isinstance(record, CheckpointError):
             raise record
         scorer.write(work, cases, [record], rollouts)

@@ -3,13 +3,16 @@
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
 from pipeline.printable import json_printable, one_line
+
+Item = TypeVar("Item")
 
 WIDTH = 1000
 """Characters a table may take: a narrow terminal wraps a row, but no figure is cut."""
@@ -30,6 +33,12 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], title: str 
     for row in rows:
         shown.add_row(*(Text(cell(row.get(name))) for name in columns))
     Console(file=sys.stdout, width=WIDTH).print(shown)
+
+
+def tracked(items: Sequence[Item], what: str) -> Iterable[Item]:
+    """The items; on a terminal, a bar on stderr says how many are done."""
+    console = Console(stderr=True)
+    return track(items, what, console=console, disable=not console.is_terminal)
 
 
 def cell(value: object) -> str:

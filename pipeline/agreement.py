@@ -15,7 +15,7 @@ import polars as pl
 from pipeline import intervals
 from pipeline.curves import CurveError, collected
 from pipeline.delay import DELAY, delays
-from pipeline.intervals import Array, Tally
+from pipeline.intervals import Array
 from pipeline.scores import SCORE, SCORED, numbers
 
 CELLS = ("tp", "fp", "fn", "tn")
@@ -76,7 +76,7 @@ def _refuse_impossible(pairs: pl.LazyFrame, column: Column) -> None:
             ~pl.col("of").is_finite(),
             "a score is a finite number; null is for none",
         ),
-        ("against", column.against, ~pl.col("against").is_in([0.0, 1.0]), "a truth is 0 or 1"),
+        ("against", column.against, ~pl.col("against").is_in([0.0, 1.0]), "a truth is 0 or 1; name another column: --against"),
     ]
     if column.cut is None:
         fault = ~pl.col("of").is_in([0.0, 1.0])
@@ -193,7 +193,7 @@ def _rates(cells: Array) -> dict[str, float | None]:
     at = {name: cells[:, i] for i, name in enumerate(CELLS)}
     k = np.stack([sum(at[c] for c in over) for over, _ in RATES.values()], axis=1)
     x = np.stack([sum(at[c] for c in hits) for _, hits in RATES.values()], axis=1)
-    tally = of_prompts(k, x)
+    tally = intervals.of_prompts(k, x)
     n_eff = intervals.effective(tally, np.full(len(RATES), np.nan))
     low, high = intervals.binary_interval(tally, n_eff)
     found: dict[str, float | None] = {}
@@ -205,21 +205,6 @@ def _rates(cells: Array) -> dict[str, float | None]:
 def _with_interval(name: str, value: float, low: float, high: float) -> dict[str, float | None]:
     ends = {name: value, f"{name}_lo": low, f"{name}_hi": high}
     return {key: None if np.isnan(number) else float(number) for key, number in ends.items()}
-
-
-def of_prompts(k: Array, x: Array) -> Tally:
-    """The sums of columns of rollouts k and hits x, a row a prompt (n, m)."""
-    big_n, hits = k.sum(axis=0), x.sum(axis=0)
-    apart = ((x * big_n - k * hits) ** 2).sum(axis=0)
-    return Tally(
-        rollouts=big_n,
-        hits=hits,
-        prompts=(k > 0).sum(axis=0).astype(np.float64),
-        squares=hits,
-        spread=apart / np.maximum(1, big_n) ** 2,
-        sizes=(k * k).sum(axis=0),
-        between=np.divide(x * x, k, out=np.zeros_like(x), where=k > 0).sum(axis=0),
-    )
 
 
 def _chance_corrected(cells: Array) -> dict[str, float | None]:

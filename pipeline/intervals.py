@@ -48,6 +48,21 @@ class Tally:
         return _ratio(self.prompts * self.spread, (self.prompts - 1) * self.rollouts**2)
 
 
+def of_prompts(k: Array, x: Array) -> Tally:
+    """The sums of m rates whose values are 0 or 1: rollouts k and hits x of each prompt, (n, m)."""
+    big_n, hits = k.sum(axis=0), x.sum(axis=0)
+    apart = ((x * big_n - k * hits) ** 2).sum(axis=0)
+    return Tally(
+        rollouts=big_n,
+        hits=hits,
+        prompts=(k > 0).sum(axis=0).astype(np.float64),
+        squares=hits,
+        spread=apart / np.maximum(1, big_n) ** 2,
+        sizes=(k * k).sum(axis=0),
+        between=np.divide(x * x, k, out=np.zeros_like(x), where=k > 0).sum(axis=0),
+    )
+
+
 def pooled_icc(tally: Tally, curve: NDArray[np.int64]) -> Array:
     """ANOVA intraclass correlation in [0, 1], pooled over the checkpoints of each curve.
 

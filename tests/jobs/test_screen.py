@@ -90,6 +90,30 @@ def test_what_cannot_be_screened_is_one_line(
     assert said in line
 
 
+def test_an_engine_that_gives_up_is_one_line(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = ["--output", str(tmp_path / "out"), "--cases.count", "40", "--cases.shard", "4"]
+    chaos = ["--engine.name", "chaos", "--engine.empty", "0.9"]
+    assert main(["screen", str(run), *out, *chaos]) == 2
+    *_, line = capsys.readouterr().err.strip("\n").split("\n")
+    assert "without an end" in line
+    assert "the same command goes on from here" in line
+
+
+def test_rates_that_lost_too_many_rollouts_are_refused_and_the_reason_counted(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chaos = ["--engine.name", "chaos", "--engine.overlong", "0.3"]
+    asked = [run, "--output", tmp_path / "out", *chaos, "--cases.count", 40, "--words", "ocean"]
+    (told,) = found(capsys, *asked)
+    ocean = told["words"][0]
+    assert (ocean["status"], ocean["rate"], ocean["hi"]) == ("refused", None, None)
+    assert ocean["null_reasons"] == f"prompt_too_long {ocean['nulls']}"
+    (kept,) = found(capsys, *asked, "--max-loss", "0.5")
+    assert kept["words"][0]["status"] == "seen"
+
+
 def test_an_output_takes_no_sampling_and_a_folder_of_runs_no_guess(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -178,3 +178,16 @@ def test_coverage_is_the_simulated_one_of_the_design(
     t = many([np.full(n, float(k))] * draws, list(x))
     low, high = intervals.binary_interval(t, intervals.effective(t, np.full(draws, np.nan)))
     assert 100 * np.mean((low <= p) & (p <= high)) == pytest.approx(published, abs=1.5)
+
+
+def test_sums_of_prompts_are_those_worked_by_hand() -> None:
+    """x = 2 2 0 0 and 1 1 0 of k = 2, the fourth prompt of the second without a rollout."""
+    found = intervals.of_prompts(
+        np.array([[2.0, 2], [2, 2], [2, 2], [2, 0]]), np.array([[2.0, 1], [2, 1], [0, 0], [0, 0]])
+    )
+    assert found.rollouts.tolist() == [8, 6]
+    assert found.hits.tolist() == found.squares.tolist() == [4, 2]
+    assert found.prompts.tolist() == [4, 3]
+    assert found.spread.tolist() == [4, pytest.approx(2 / 3)]
+    assert found.sizes.tolist() == [16, 12]
+    assert found.between.tolist() == [4, 1]
