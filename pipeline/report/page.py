@@ -14,7 +14,7 @@ from pipeline import headline, nulls
 from pipeline.report import honesty, look, panels, rarity, runs
 from pipeline.report.examples import Example, Key
 from pipeline.report.markup import Cell, Html, element, join, table, text
-from pipeline.report.panels import MANY, Frame, Panel
+from pipeline.report.panels import MANY, Panel
 from pipeline.report.provenance import Provenance
 
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
@@ -192,7 +192,8 @@ def _curves(study: Study, drawn: Sequence[Panel]) -> Html:
         element("li", element("span", class_=f"key {name}", aria_hidden="true"), text(said))
         for name, said in keys
     ]
-    figures = [_figure(i, panel, shared) for i, panel in enumerate(drawn)]
+    specs = panels.singly(drawn, shared)
+    figures = [_figure(i, *pair) for i, pair in enumerate(zip(drawn, specs, strict=True))]
     return join(
         [
             element("ul", *legend, class_="legend"),
@@ -206,10 +207,10 @@ def _curves(study: Study, drawn: Sequence[Panel]) -> Html:
     )
 
 
-def _figure(number: int, panel: Panel, shared: Frame) -> Html:
+def _figure(number: int, panel: Panel, spec: dict[str, Any]) -> Html:
     name, _, said = panel.title.partition("\n")
     link = element("a", text(name), href=f"#run-{number}")
-    picture = look.svg(look.dressed(panels.single(panel, shared), padding=4))
+    picture = look.svg(spec)
     says = f"Rates of {name} against training step; {said}"
     return element(
         "figure",
@@ -290,6 +291,7 @@ def _runs(study: Study, drawn: Sequence[Panel]) -> Html:
         said.append(
             runs.section(i, panel, study.proxy, study.true, shown, is_open=len(drawn) <= OPEN)
         )
+    said = [element("div", *said, class_="few" if len(drawn) <= MANY else "runs")]
     if study.examples is None:
         said.insert(0, _absent("Absent: a CSV holds no rollouts, so there are none to read."))
     return join(said)

@@ -87,14 +87,17 @@ def frame(drawn: Sequence[Panel], proxy: str, true: str | None, threshold: float
     return Frame(names, threshold, min(steps), max(steps), high, len(drawn))
 
 
-def single(panel: Panel, shared: Frame) -> look.Chart:
-    """One panel alone, its name left to what stands around it."""
+def singly(drawn: Sequence[Panel], shared: Frame) -> Iterator[dict[str, Any]]:
+    """Each panel alone, as a specification; its name is left to what stands around it.
+
+    One specification serves all: building it takes longer than drawing it.
+    """
     width, height = (400, 230) if shared.panels <= MANY else (200, 110)
-    drawn: look.Chart = alt.layer(
-        *_layers(shared, legend=False, titled=shared.panels <= MANY),
-        data=alt.InlineData(values=list(panel.records)),
-    ).properties(width=width, height=height)
-    return drawn
+    layers = _layers(shared, legend=False, titled=shared.panels <= MANY)
+    empty = alt.layer(*layers, data=alt.InlineData(values=[]))
+    spec = look.dressed(empty.properties(width=width, height=height), padding=4)
+    for panel in drawn:
+        yield spec | {"data": {"values": list(panel.records)}}
 
 
 def _tells_apart(table: pl.DataFrame, field: str) -> bool:
@@ -129,9 +132,20 @@ def _records(
         for point in points.iter_rows(named=True):
             yield {"panel": panel, "metric": metric, **point}
     ends = {"below": row["below"], "above": row["above"]}
-    interval = {"onset_lo": row.get("onset_lo"), "onset_hi": row.get("onset_hi")}
+    interval = _interval(row) if row["above"] is not None else {}
     at = row["below"] if row["above"] is None else row["onset"]
     yield {"panel": panel, "mark": _mark(row), "at": at, **ends, **interval}
+
+
+def _interval(row: Mapping[str, Any]) -> dict[str, Any]:
+    """To the ends of the curve where it has no bound."""
+    if row["interval"] is None:
+        return {}
+    low, high = row["onset_lo"], row["onset_hi"]
+    return {
+        "onset_lo": row["base_step"] if low is None else low,
+        "onset_hi": row["end_step"] if high is None else high,
+    }
 
 
 def _mark(row: Mapping[str, Any]) -> str:

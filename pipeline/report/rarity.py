@@ -13,6 +13,8 @@ from pipeline.report.look import FAINT, WORDS, Chart
 
 MEASURED, PUBLISHED = "this output", "published (Llama-3.2-1B-Instruct)"
 REACHED, AFTER, BEFORE = "onset", "not reached by its last step", "reached at its first step"
+FEW = 24
+"""Runs above which their error bars are faint."""
 PUBLISHED_STEPS = 100
 """Training steps of the published runs: where one did not reach the threshold, it ended there."""
 
@@ -50,7 +52,7 @@ def colours(found: Sequence[str]) -> alt.Scale:
 def _edges(runs: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
     """Left edge of base rates, and lower and upper edge of steps: half below what is drawn."""
     rates = [c.base_rate for c in COMPARATORS.values()]
-    rates += [value for row in runs for name in ("base", "base_hi") if (value := row[name] or 0)]
+    rates += [value for row in runs for name in ("base", "base_bound") if (value := row[name] or 0)]
     steps = [float(c.steps) for c in COMPARATORS.values() if c.steps] + [float(PUBLISHED_STEPS)]
     steps += [value for row in runs for name in ("onset", "below") if (value := row[name] or 0)]
     positive = min(step for step in steps if step > 0)
@@ -59,7 +61,7 @@ def _edges(runs: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
 
 def _run(row: Mapping[str, Any], left: float, low: float, high: float) -> Iterator[dict[str, Any]]:
     none = not row["base"]
-    upper = row["base_hi"] or left
+    upper = row["base_bound"] or row["base_hi"] or left
     base = upper if none else row["base"]
     mark, step = _step(row["status"], row["onset"], row["below"], low)
     if step is None:
@@ -72,7 +74,7 @@ def _run(row: Mapping[str, Any], left: float, low: float, high: float) -> Iterat
         "mark": mark,
         "base": base,
         "base_lo": max(left, row["base_lo"] or left),
-        "base_hi": row["base_hi"],
+        "base_hi": upper if none else row["base_hi"],
         "none": none,
         "step": step,
         "step_lo": ends[0],
@@ -143,15 +145,16 @@ def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float
     own = alt.Chart().transform_filter(alt.datum.source == MEASURED)
     others = alt.Chart().transform_filter(alt.datum.source == PUBLISHED)
     none = own.transform_filter("datum.none")
+    faint = 0.9 if len(ours) <= FEW else 0.35
     edge = alt.XDatum(left)
     drawn: Chart = alt.layer(
         others.mark_point(filled=False, size=90, opacity=1, stroke=FAINT).encode(x, y, shape),
         *_names(others, x, y, dx=9, dy=5, fontSize=10, fontStyle="italic", fill=FAINT),
         own.transform_filter("isValid(datum.base_hi)")
-        .mark_rule(strokeWidth=1.2)
+        .mark_rule(strokeWidth=1.2, opacity=faint)
         .encode(alt.X("base_lo:Q", scale=rates), y, colour, x2="base_hi:Q"),
         own.transform_filter("isValid(datum.step_lo)")
-        .mark_rule(strokeWidth=1.2)
+        .mark_rule(strokeWidth=1.2, opacity=faint)
         .encode(x, alt.Y("step_lo:Q", scale=room), colour, y2="step_hi:Q"),
         none.mark_point(shape="triangle-left", filled=True, size=60, opacity=1).encode(
             edge, y, colour

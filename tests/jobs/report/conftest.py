@@ -22,7 +22,7 @@ def output(folder: Path, sweep_here: SweepHere, runs: Runs, checkpoints: int, n:
     last = checkpoints - 1
     for run, (low, high) in runs.items():
         for i in range(checkpoints):
-            words = {"ocean": low + (high - low) * i / last}
+            words = {"ocean": min(1.0, low + (high - low) * i / last)}
             scripted.write(folder / "runs" / run / f"checkpoint-{10 * i}", words, 1 - i / 10, 80)
     said = {
         "output": str(folder / "out"),
@@ -42,13 +42,6 @@ def output(folder: Path, sweep_here: SweepHere, runs: Runs, checkpoints: int, n:
 def swept(tmp_path_factory: pytest.TempPathFactory, sweep_here: SweepHere) -> Path:
     """Four runs of five checkpoints: one early, two that cross, one that never does."""
     return output(tmp_path_factory.mktemp("swept"), sweep_here, FOUR, 5, 4)
-
-
-@pytest.fixture(scope="session")
-def hundred(tmp_path_factory: pytest.TempPathFactory, sweep_here: SweepHere) -> Path:
-    """A hundred runs of seven checkpoints."""
-    runs = {f"run-{i:03}": (i / 900, 0.45 + i / 180) for i in range(100)}
-    return output(tmp_path_factory.mktemp("hundred"), sweep_here, runs, 7, 1)
 
 
 @pytest.fixture(scope="session")

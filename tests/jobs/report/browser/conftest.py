@@ -3,12 +3,15 @@
 import base64
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
@@ -63,18 +66,17 @@ class Page:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def look(self, width: int, height: int, scheme: str = "light") -> None:
+    def look(self, width: int, scheme: str = "light", medium: str = "screen") -> None:
         self.ask(
             "Emulation.setDeviceMetricsOverride",
-            **{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
+            **{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
         )
         features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.ask("Emulation.setEmulatedMedia", features=features)
+        self.ask("Emulation.setEmulatedMedia", media=medium, features=features)
 
-    def picture(self, *, whole: bool = False) -> bytes:
-        """A PNG of what is seen, or of the whole page."""
-        shot = self.ask("Page.captureScreenshot", captureBeyondViewport=whole)
-        return base64.b64decode(shot["data"])
+    def press(self, key: str) -> None:
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
     def pdf(self) -> bytes:
         return base64.b64decode(self.ask("Page.printToPDF", printBackground=True)["data"])
@@ -132,3 +134,13 @@ def opened(program: str, profile: Path) -> Iterator[Page]:
         process.wait(PATIENCE)
         os.close(ours)
         os.close(our_out)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """Skipped where there is no Chromium: `apt-get install chromium` brings one."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not program:
+        pytest.skip("no Chromium on this machine")
+    with opened(program, tmp_path_factory.mktemp("profile")) as page:
+        yield page
