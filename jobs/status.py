@@ -64,7 +64,8 @@ def look(out: Where) -> dict[str, Any]:
         "runs": [asdict(one) for one in status.standings(plan, done, snapshot, is_alive)],
         "failed": status.reasons(plan, states, snapshot),
         "skipped": [asdict(one) for one in plan.skipped],
-        "notes": notes,
+        "searched": [asdict(one) for one in plan.searched],
+        "notes": [*notes, *map(str, plan.searched)],
     }
 
 

@@ -2,6 +2,7 @@
 
 onset sweep @ sweep.toml
 onset sweep @ sweep.toml --dry-run
+onset sweep @ sweep.toml --order.strategy adaptive
 """
 
 import signal
@@ -26,6 +27,8 @@ from jobs import command, terminal
 from pipeline import cluster, files, standing, status, store, timeline
 from pipeline.config import SweepConfig, read
 from pipeline.mixture import refuse_mixture
+from pipeline.order.adaptive import Adaptive
+from pipeline.order.whole import Whole
 from pipeline.plan import Plan, Run, owed, plan
 from pipeline.records import Failure, Work, Written
 
@@ -42,22 +45,26 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
     wanted = plan(config)
     refuse_mixture(wanted, store.foreign(config.output, wanted.partitions))
     if config.dry_run:
-        _announce(wanted, config)
+        done = _announce(wanted, config)
+        for line in _order(wanted, config, done).outlook():
+            terminal.line(line)
         return 0
     not_of_the_rows = {"dry_run", "timeline", "retry"}
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
     with store.writing(config.output, tomli_w.dumps(resolved), at):
         store.tell_runs(config.output, {run.name: facts(run) for run in wanted.runs}, at)
-        works = _announce(wanted, config)
-        with standing.told(config.output, wanted) as told:
-            failures, signalled = _sweep(config, works, told, at) if works else ([], 0)
+        order = _order(wanted, config, _announce(wanted, config))
+        with standing.told(config.output, order.so_far, searched=order.searched) as told:
+            failures, signalled = ([], 0) if order.is_over else _sweep(config, order, told, at)
             if signalled:
                 told.ended = f"{status.INTERRUPTED} (signal {signalled})"
+    for said in order.searched:
+        terminal.line(str(said))
     for failure in _first_of_each(failures):
         where = f"run {failure.partition.run!r} step {failure.partition.step}"
         terminal.line(f"failed: {where}: {failure.reason}")
     if signalled:
-        left = len(wanted.partitions) - len(store.done(config.output, wanted.partitions))
+        left = len({p.key for p in order.so_far.partitions} - order.done)
         terminal.line(f"interrupted, {left} partitions are owed; run the same command to go on")
         return 128 + signalled
     return 1 if failures or wanted.skipped else 0
@@ -69,12 +76,18 @@ def facts(run: Run) -> dict[str, Any]:
     return ({"base": bases.pop()} if len(bases) == 1 else {}) | dict(run.tags)
 
 
-def _announce(wanted: Plan, config: SweepConfig) -> list[Work]:
-    """Say what there is and what is owed; the works that are."""
+def _order(wanted: Plan, config: SweepConfig, done: set[str]) -> Adaptive | Whole:
+    if config.order.strategy == "full":
+        return Whole(wanted, done)
+    return Adaptive(wanted, config.output, config.order, done, config.cluster.workers or 1)
+
+
+def _announce(wanted: Plan, config: SweepConfig) -> set[str]:
+    """Say what there is and what is owed; keys of the partitions that are not."""
     done = store.done(config.output, wanted.partitions)
     if config.retry:
         done -= store.with_reason(config.output, done, config.retry)
-    works = owed(wanted.works, done)
+    most = "at most " if config.order.strategy == "adaptive" else ""
     for note in wanted.notes:
         terminal.line(f"note: {note}")
     for found in wanted.skipped:
@@ -82,26 +95,36 @@ def _announce(wanted: Plan, config: SweepConfig) -> list[Work]:
     terminal.line(
         f"{len(wanted.runs)} runs, {sum(len(r.checkpoints) for r in wanted.runs)} checkpoints, "
         f"{len(wanted.partitions)} partitions, {len(done)} done; "
-        f"{wanted.rollouts(works)} rollouts to generate"
+        f"{most}{wanted.rollouts(owed(wanted.works, done))} rollouts to generate"
     )
-    return works
+    return done
 
 
 def _sweep(
-    config: SweepConfig, works: Sequence[Work], told: standing.Told, at: Callable[[str], None]
+    config: SweepConfig, order: Adaptive | Whole, told: standing.Told, at: Callable[[str], None]
 ) -> tuple[list[Failure], int]:
     """What failed, and the signal that ended it early, 0 without one."""
     failures: list[Failure] = []
     written: list[Written] = []
-    partitions = sum(len(work.partitions) for work in works)
     provenance = {"versions": store.versions()}
     with cluster.session(config.cluster), _progress() as progress:
-        bar = progress.add_task("sweep", total=partitions, rate="")
+        bar = progress.add_task("sweep", rate="")
         sweep = cluster.Sweep(config.output, config.engine, config.cluster, provenance, at)
         told.under_way = lambda: sweep.under_way
+        order.workers = len(sweep.workers.all)
         rows, began = 0, time.monotonic()
+
+        def following() -> list[Work]:
+            works = order.works()
+            if order.searched:
+                told.plan(order.so_far, order.searched)
+            total = progress.tasks[bar].completed + sum(len(work.partitions) for work in works)
+            progress.update(bar, total=total)
+            return works
+
         with _stopping(sweep) as signals:
-            for event in sweep.run(works):
+            for event in sweep.run(following(), following):
+                order.hear(event)
                 told.hear(event)
                 if isinstance(event, Failure):
                     failures.append(event)

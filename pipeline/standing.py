@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from pipeline.holdings import StoreError, holdings
 from pipeline.places import Where
 from pipeline.plan import Plan
 from pipeline.records import Failure, Work, Written
-from pipeline.status import Planned, Skipped, Snapshot
+from pipeline.status import Planned, Searched, Skipped, Snapshot
 
 LOG = logging.getLogger(__name__)
 
@@ -27,8 +27,8 @@ EVERY = 3.0
 REASON_CHARACTERS = 500
 
 
-def planned(plan: Plan) -> status.Plan:
-    """What a status needs of a plan."""
+def planned(plan: Plan, searched: Sequence[Searched] = ()) -> status.Plan:
+    """What a status needs of a plan. searched: by an adaptive sweep."""
     return status.Plan(
         tuple(
             Planned(p.key, p.environment.id, p.run, p.step, len(work.every_row))
@@ -36,6 +36,7 @@ def planned(plan: Plan) -> status.Plan:
             for p in work.partitions
         ),
         tuple(Skipped(found.run, found.step, found.why) for found in plan.skipped),
+        tuple(searched),
     )
 
 
@@ -103,13 +104,13 @@ class Told:
             self._put("sweep.json", status.dump_snapshot(timed))
             self._said = now
 
-    def plan(self, plan: Plan) -> None:
+    def plan(self, plan: Plan, searched: Sequence[Searched] = ()) -> None:
         """Write what there is to do, and keep what other plans have done here."""
         try:
             before, _ = read(self.out)
         except (StoreError, OSError):
             before = None
-        new = planned(plan)
+        new = planned(plan, searched)
         if before is not None:
             done = {held.key for held in holdings(self.out).held}
             new = status.joined(new, before, done)
@@ -125,7 +126,9 @@ class Told:
 
 
 @contextmanager
-def told(out: Where, plan: Plan, every: float = EVERY) -> Iterator[Told]:
+def told(
+    out: Where, plan: Plan, every: float = EVERY, searched: Sequence[Searched] = ()
+) -> Iterator[Told]:
     """Say how the sweep in this block stands, at most `every` so many seconds, and how it ended."""
     telling, over = Told(out), threading.Event()
 
@@ -133,7 +136,7 @@ def told(out: Where, plan: Plan, every: float = EVERY) -> Iterator[Told]:
         while not over.wait(every):
             telling.write()
 
-    telling.plan(plan)
+    telling.plan(plan, searched)
     telling.write()
     thread = threading.Thread(target=keep, daemon=True)
     thread.start()

@@ -41,9 +41,33 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Searched:
+    """What an adaptive sweep has evaluated of a run."""
+
+    run: str
+    saved: int
+    """Checkpoints there are."""
+    steps: tuple[int, ...]
+    """Those with a rate, ascending."""
+    blind: int
+    """Steps: a shorter excursion over the threshold, or below it, may have been missed."""
+    is_over: bool
+    """Whether nothing more is wanted."""
+
+    def __str__(self) -> str:
+        return (
+            f"adaptive: run {self.run!r}: {len(self.steps):,} of {self.saved:,} checkpoints "
+            f"evaluated{'' if self.is_over else ' so far'}; excursions shorter than {self.blind} "
+            f"steps would be missed; steps {' '.join(map(str, self.steps)) or 'none'}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     partitions: tuple[Planned, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    searched: tuple[Searched, ...] = ()
+    """Empty where every checkpoint is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +193,14 @@ def joined(new: Plan, old: Plan, done: Collection[str]) -> Plan:
         for one in old.partitions
         if one.key in done and (one.environment, one.run, one.step) not in here
     ]
-    return Plan((*kept, *new.partitions), new.skipped)
+    return Plan((*kept, *new.partitions), new.skipped, new.searched)
 
 
 def dump_plan(plan: Plan) -> bytes:
     said = {
         "partitions": [[p.key, p.environment, p.run, p.step, p.rows] for p in plan.partitions],
         "skipped": [[s.run, s.step, s.why] for s in plan.skipped],
+        "searched": [[s.run, s.saved, s.blind, s.is_over, *s.steps] for s in plan.searched],
     }
     return json.dumps(said, indent=0).encode()
 
@@ -186,9 +211,15 @@ def parse_plan(content: bytes) -> Plan:
     try:
         partitions = tuple(Planned(*_typed(p, str, str, str, int, int)) for p in said["partitions"])
         skipped = tuple(Skipped(*_typed(s, str, int, str)) for s in said["skipped"])
+        searched = tuple(_searched(*one) for one in said.get("searched", ()))
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(f"no plan of a sweep: {error}") from None
-    return Plan(partitions, skipped)
+    return Plan(partitions, skipped, searched)
+
+
+def _searched(run: Any, saved: Any, blind: Any, is_over: Any, *steps: Any) -> Searched:
+    _typed([run, saved, blind, is_over, *steps], str, int, int, bool, *[int for _ in steps])
+    return Searched(run, saved, steps, blind, is_over)
 
 
 def dump_snapshot(snapshot: Snapshot) -> bytes:

@@ -250,6 +250,8 @@ def _plan_of(out: Where) -> tuple[dict[str, tuple[str, int]] | None, str]:
     config = _config(out)
     if config is None:
         return None, "no status/plan.json and no config.toml"
+    if config.order.strategy == "adaptive":
+        return None, "no status/plan.json, and an adaptive sweep wants what its rates say"
     return {p.key: (p.run, p.step) for p in plan.plan(config).partitions}, ""
 
 

@@ -50,23 +50,33 @@ class Sweep:
         self.losses = Losses()
         self.deadline = math.inf
 
-    def run(self, works: Sequence[Work]) -> Iterator[Written | Failure]:
-        """Every partition of the works, written or failed; then the actors are gone."""
-        self.queue, self.owed = Queue(works), Generations(works)
+    def run(
+        self, works: Sequence[Work], following: Callable[[], Sequence[Work]] = tuple
+    ) -> Iterator[Written | Failure]:
+        """Every partition of the works, written or failed; then the actors are gone.
+
+        `following` is asked for more once all are; the engines live on between such rounds.
+        """
         try:
-            while self._goes_on():
-                self._feed()
-                under_way = [*self.workers.starting, *self.workers.calls, *self.scorers.writing]
-                ready, _ = ray.wait(under_way, timeout=TICK)
-                if not ready:
-                    _check_node()
-                for ref in ready:
-                    yield from self._ended(ref)
-                self.workers.cut_hung()
-                self.scorers.cut_hung()
+            while works and self.deadline == math.inf:
+                self.queue, self.owed = Queue(works), Generations(works)
+                yield from self._round()
+                works = following()
         finally:
             self.workers.kill()
             self.scorers.kill()
+
+    def _round(self) -> Iterator[Written | Failure]:
+        while self._goes_on():
+            self._feed()
+            under_way = [*self.workers.starting, *self.workers.calls, *self.scorers.writing]
+            ready, _ = ray.wait(under_way, timeout=TICK)
+            if not ready:
+                _check_node()
+            for ref in ready:
+                yield from self._ended(ref)
+            self.workers.cut_hung()
+            self.scorers.cut_hung()
 
     @property
     def under_way(self) -> list[Work]:

@@ -5,6 +5,7 @@ from pipeline.config.blocks import (
     ClusterBlock,
     EngineBlock,
     EnvironmentBlock,
+    OrderBlock,
     RunBlock,
     SamplingBlock,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "EngineBlock",
     "EnvironmentBlock",
     "ModelBlock",
+    "OrderBlock",
     "PlanConfig",
     "PowerConfig",
     "ReportConfig",

@@ -130,3 +130,14 @@ class ClusterBlock(BaseConfig):
     """Bytes that they may take there; those used least recently make room."""
     patience: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1800.0
     """Seconds an engine may take for one partition before it counts as hung and is replaced."""
+
+
+class OrderBlock(BaseConfig):
+    """Which checkpoints are evaluated, and in what order. None of this changes a row."""
+
+    strategy: Literal["full", "adaptive"] = "full"
+    """`full`: every checkpoint. `adaptive`: those that tell where each curve crosses first."""
+    grid: Annotated[int, Field(ge=1)] = 25
+    """Steps between the checkpoints that `adaptive` begins with: a shorter excursion is missed."""
+    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    """Rate that `adaptive` takes for the onset."""

@@ -11,6 +11,7 @@ from pipeline.config.blocks import (
     ClusterBlock,
     EngineBlock,
     EnvironmentBlock,
+    OrderBlock,
     RunBlock,
     SamplingBlock,
 )
@@ -30,6 +31,7 @@ class SweepConfig(BaseConfig):
     sampling: SamplingBlock = SamplingBlock()
     engine: EngineBlock = EngineBlock()
     cluster: ClusterBlock = ClusterBlock()
+    order: OrderBlock = OrderBlock()
     dry_run: bool = False
     """Resolve, check and print the plan; run nothing."""
     retry: list[str] = Field(default_factory=list)

@@ -1,0 +1,142 @@
+"""A sweep that evaluates few checkpoints: works of its plan in rounds, chosen by what is there.
+
+What is there is all it goes by, and what is there is partitions as a full sweep names them: cut off
+anywhere it goes on with the same choice, and a full sweep takes over every one.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from pipeline import store
+from pipeline.config import OrderBlock
+from pipeline.holdings import Held, holdings, of_path, settled
+from pipeline.order import rounds
+from pipeline.order.answers import LOST, reading
+from pipeline.order.rounds import Curves
+from pipeline.order.rule import Ask, Reading, Search, search
+from pipeline.order.trainer import hint
+from pipeline.places import Where
+from pipeline.plan import Plan, Run, build, owed
+from pipeline.records import EnvironmentSpec, Failure, Partition, Work, Written
+from pipeline.status import Searched
+
+Place = tuple[str, int]
+"""Run and step."""
+Parts = dict[EnvironmentSpec, list[Partition]]
+
+
+class Adaptive:
+    """Hears what is written and what fails; says what to do next."""
+
+    def __init__(
+        self, plan: Plan, out: Where, block: OrderBlock, done: Collection[str], workers: int = 1
+    ) -> None:
+        self.plan, self.out, self.workers = plan, out, workers
+        self.done, self.failed, self.asked = set(done), set[str](), set[str]()
+        self._parts: dict[Place, Parts] = {}
+        for one in plan.partitions:
+            specs = self._parts.setdefault((one.run, one.step), {})
+            specs.setdefault(one.environment, []).append(one)
+        self._searches = {run.name: self._search(run, block) for run in plan.runs}
+        self._answers: dict[tuple[str, Ask], Curves] = {}
+        self._news = set(self._parts)
+
+    def _search(self, run: Run, block: OrderBlock) -> Search:
+        last = run.checkpoints[-1]
+        specs = self._parts[run.name, last.step]
+        guesses = (hint(last.path, build(spec).proxy, block.threshold) for spec in specs)
+        guess = next((guess for guess in guesses if guess is not None), None)
+        return search((c.step for c in run.checkpoints), block.grid, block.threshold, guess)
+
+    def hear(self, event: Written | Failure) -> None:
+        one = event.partition
+        (self.failed if isinstance(event, Failure) else self.done).add(one.key)
+        self._news.add((one.run, one.step))
+
+    def works(self) -> list[Work]:
+        """The next round; empty once the search is over."""
+        asked = self._following()
+        keys = {one.key for run, ask in asked for one in self._of(run, ask)}
+        works = [
+            work
+            for work in owed(self.plan.works, self.done)
+            if any(partition.key in keys for partition in work.partitions)
+        ]
+        self.asked |= {partition.key for work in works for partition in work.partitions}
+        return works
+
+    @property
+    def is_over(self) -> bool:
+        return not self._following()
+
+    def outlook(self) -> list[str]:
+        """What the search would begin with, for people."""
+        asked = self._following()
+        return [str(one) for one in self.searched] + [
+            f"adaptive: run {run!r}: next {', '.join(str(a.step) for r, a in asked if r == run)}"
+            for run in dict.fromkeys(run for run, _ in asked)
+        ]
+
+    @property
+    def so_far(self) -> Plan:
+        """The part of the plan that is there or was asked: nothing else is owed."""
+        rest = {one.key for one in self.plan.partitions} - self.done - self.asked
+        return replace(self.plan, works=tuple(owed(self.plan.works, rest)))
+
+    @property
+    def searched(self) -> tuple[Searched, ...]:
+        """What was evaluated of each run."""
+        wanted = {run for run, _ in self._following()}
+        known = rounds.known(self._searches, self._answers)
+        rated = {
+            run: tuple(sorted(s for s, curves in known[run].items() if _has_rate(curves)))
+            for run in known
+        }
+        return tuple(
+            Searched(run, len(own.steps), rated[run], own.blind, run not in wanted)
+            for run, own in self._searches.items()
+        )
+
+    def _following(self) -> list[tuple[str, Ask]]:
+        """The next round, by what is there now."""
+        news = [place for place in self._parts if place in self._news]
+        self._news.clear()
+        self._answers |= settled(lambda: dict(self._answered(news)))
+        return rounds.following(self._searches, self._answers, self.workers)
+
+    def _answered(self, places: Sequence[Place]) -> Iterator[tuple[tuple[str, Ask], Curves]]:
+        held: dict[str, Held] = {}
+        if any(one.key in self.done for place in places for one in self._all(place)):
+            held = {one.key: one for one in holdings(self.out).held}
+        for run, step in places:
+            specs = sorted(self._parts[run, step], key=repr)
+            curves: Curves = [LOST for _ in specs]
+            for ask in (Ask(step, False), Ask(step, True)):
+                own = self._of(run, ask)
+                if all(one.key in self.done for one in own):
+                    curves = [self._reading(spec, own, (run, step), held) for spec in specs]
+                elif any(one.key in self.failed for one in own):
+                    curves = [replace(known, full=True) for known in curves]
+                else:
+                    continue
+                yield (run, ask), curves
+
+    def _reading(
+        self, spec: EnvironmentSpec, own: Sequence[Partition], place: Place, held: dict[str, Held]
+    ) -> Reading:
+        """Of one curve at one checkpoint. What a store's listing does not show yet is there too."""
+        chosen = [one for one in own if one.environment == spec]
+        at = [held.get(o.key) or of_path(store.partition_path(self.out, o)) for o in chosen]
+        whole = len(chosen) == len(self._parts[place][spec])
+        return reading(map(store.read, at), build(spec), whole)
+
+    def _all(self, place: Place) -> list[Partition]:
+        return [one for parts in self._parts[place].values() for one in parts]
+
+    def _of(self, run: str, ask: Ask) -> list[Partition]:
+        """The partitions of every environment that an ask is for."""
+        return [one for one in self._all((run, ask.step)) if ask.full or one.shard.start == 0]
+
+
+def _has_rate(curves: Curves) -> bool:
+    return any(reading.rate is not None for reading in curves)
