@@ -76,7 +76,12 @@ def _refuse_impossible(pairs: pl.LazyFrame, column: Column) -> None:
             ~pl.col("of").is_finite(),
             "a score is a finite number; null is for none",
         ),
-        ("against", column.against, ~pl.col("against").is_in([0.0, 1.0]), "a truth is 0 or 1; name another column: --against"),
+        (
+            "against",
+            column.against,
+            ~pl.col("against").is_in([0.0, 1.0]),
+            "a truth is 0 or 1; name another column: --against",
+        ),
     ]
     if column.cut is None:
         fault = ~pl.col("of").is_in([0.0, 1.0])
