@@ -16,7 +16,7 @@ import numpy as np
 
 from jobs import command, terminal
 from jobs.curves import measure
-from pipeline import compare, onset, readings, store
+from pipeline import compare, grouping, onset, readings, store
 from pipeline.association import Association, Word, associate
 from pipeline.config import CompareConfig, CurvesConfig, read
 from pipeline.permutation import step_text
@@ -64,10 +64,10 @@ def compared(config: CompareConfig) -> Compared:
         table, facts = _measured(path, config)
         tables.append(table)
         tags |= facts
-    onsets = compare.only(compare.joined(tables), tags, config.only)
+    onsets = grouping.only(grouping.joined(tables), tags, config.only)
     rng = np.random.default_rng(config.seed)
-    groups = compare.by_word(compare.runs(onsets, tags, config.by, config.wave))
-    words = compare.words(groups)
+    groups = grouping.by_word(grouping.runs(onsets, tags, config.by, config.wave))
+    words = grouping.words(groups)
     known = {word.name for word in words}
     return Compared(
         compare.pairs(groups, config.alpha, rng),
@@ -85,7 +85,7 @@ def _measured(path: Where, config: CompareConfig) -> tuple[Any, dict[str, dict[s
     metric = config.metric or measured.proxy
     prompts = measured.prompts.get(metric)
     onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold, prompts)
-    return compare.with_base(onsets, measured.frame), _tags(path)
+    return grouping.with_base(onsets, measured.frame), _tags(path)
 
 
 def _tags(path: Where) -> dict[str, dict[str, Any]]:
@@ -95,7 +95,7 @@ def _tags(path: Where) -> dict[str, dict[str, Any]]:
     return store.run_tags(path)
 
 
-def _settings(row: Mapping[str, Any], tags: compare.Tags) -> dict[str, Any]:
+def _settings(row: Mapping[str, Any], tags: grouping.Tags) -> dict[str, Any]:
     """What is known of a run that the published ones were told by."""
     facts = tags.get(row["run"], {})
     named = {"model": PurePosixPath(str(facts["base"])).name} if "base" in facts else {}

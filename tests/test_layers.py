@@ -29,6 +29,7 @@ OWNERS = {
     },
     "polars": {
         "pipeline/compare.py",
+        "pipeline/grouping.py",
         "pipeline/curves.py",
         "pipeline/gap.py",
         "pipeline/headline.py",

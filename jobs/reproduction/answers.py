@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.curves import Measured
 from jobs.reproduction.design import Studied
-from pipeline import compare, headline, onset
+from pipeline import grouping, headline, onset
 from pipeline.config import ReproduceConfig
 from pipeline.hypotheses import Answer, gap, order, reach, swap
 from pipeline.hypotheses.table import table
@@ -75,7 +75,7 @@ def published(config: ReproduceConfig, found: Any) -> list[Answer]:
             f"within a factor {BAND:g} of the published step, every word; for the same model, "
             "task and settings alone",
         )
-        for one in replications(compare.words(order.groups(found)), [settings])
+        for one in replications(grouping.words(order.groups(found)), [settings])
     ]
 
 

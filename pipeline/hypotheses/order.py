@@ -4,9 +4,10 @@ from itertools import combinations
 
 import polars as pl
 
-from pipeline import compare
+from pipeline import compare, grouping
 from pipeline.association import FREQUENT_FIRST, RARE_FIRST, Word, associate
-from pipeline.compare import Pair, RunOnset
+from pipeline.compare import Pair
+from pipeline.grouping import RunOnset
 from pipeline.hypotheses import NOT, PARTIAL, REPRODUCED, Answer
 from pipeline.hypotheses.table import main, percent
 from pipeline.permutation import step_text
@@ -18,7 +19,7 @@ SEVERAL = 2.0
 
 def ordered(runs: pl.DataFrame) -> Answer:
     """Whether the words' onsets come in the order of their base rates."""
-    words = compare.words(groups(runs))
+    words = grouping.words(groups(runs))
     found = associate(words)
     verdict = found.verdict
     against = _inverted(words)
@@ -43,7 +44,7 @@ def ordered(runs: pl.DataFrame) -> Answer:
 
 def groups(runs: pl.DataFrame) -> dict[str, list[RunOnset]]:
     """The runs that hypotheses about words speak of."""
-    return compare.by_word(compare.runs(main(runs)))
+    return grouping.by_word(grouping.runs(main(runs)))
 
 
 def _inverted(words: list[Word]) -> list[str]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import compare
-from pipeline.compare import RunOnset
+from pipeline import grouping
+from pipeline.grouping import RunOnset
 from pipeline.hypotheses import NOT, Answer
 from pipeline.hypotheses.table import percent
 from pipeline.permutation import EPSILON, RankTest, rank_test, shift, step_text
@@ -59,7 +59,7 @@ def _cells(runs: pl.DataFrame, pair: Sequence[str]) -> list[Cell]:
     rates = {(w, r): b for w, r, b in chosen.select("hack_word", "rates", "base").rows()}
     found = []
     for (word, base), rate in rates.items():
-        own = compare.by_word(compare.runs(chosen.filter(hack_word=word, rates=base)))[word]
+        own = grouping.by_word(grouping.runs(chosen.filter(hack_word=word, rates=base)))[word]
         other = next((rates.get((w, base)) for w in pair if w != word), None)
         if own and other is not None:
             found.append(Cell(word, base, rate, tuple(own), rate > other))
@@ -69,14 +69,14 @@ def _cells(runs: pl.DataFrame, pair: Sequence[str]) -> list[Cell]:
 def _tested(cells: Sequence[Cell], by: str, first: Any, within: str) -> RankTest:
     """Whether the cells whose `by` is `first` are earlier, relabelled within `within` alone."""
     sides = [[c for c in cells if (getattr(c, by) == first) is side] for side in (True, False)]
-    times = [compare.times([run for c in side for run in c.runs]) for side in sides]
+    times = [grouping.times([run for c in side for run in c.runs]) for side in sides]
     strata = [[getattr(c, within) for c in side for _ in c.runs] for side in sides]
     return rank_test(times[0], times[1], (strata[0], strata[1]))
 
 
 def _broken(cells: Sequence[Cell], rates: str) -> bool:
     """Whether on that base the word said oftener is not the earlier, by medians."""
-    of_base = {c.common: compare.typical(c.runs) for c in cells if c.rates == rates}
+    of_base = {c.common: grouping.typical(c.runs) for c in cells if c.rates == rates}
     return of_base[True] == of_base[False] or of_base[True][1] > of_base[False][0]
 
 
@@ -102,8 +102,8 @@ def _told(
     for word in pair:
         common, rare = sorted((c for c in cells if c.word == word), key=lambda c: not c.common)
         said.append(
-            f"{word} at {step_text(*compare.typical(common.runs))} where the base says it in "
-            f"{percent(common.base)} and at {step_text(*compare.typical(rare.runs))} where in "
+            f"{word} at {step_text(*grouping.typical(common.runs))} where the base says it in "
+            f"{percent(common.base)} and at {step_text(*grouping.typical(rare.runs))} where in "
             f"{percent(rare.base)}"
         )
     order = f"; order broken on the {' and the '.join(broken)} base" if broken else ""
@@ -119,7 +119,7 @@ def _by(cells: Sequence[Cell], by: str, first: Any) -> str:
     steps = []
     for level in dict.fromkeys(getattr(c, within) for c in cells):
         one, other = (
-            compare.times(c.runs)
+            grouping.times(c.runs)
             for side in (True, False)
             for c in cells
             if getattr(c, within) == level and (getattr(c, by) == first) is side
