@@ -130,12 +130,15 @@ def _launch(training: Training, held: int) -> "subprocess.Popen[bytes]":
         for name, value in settings.items()
         for word in (f"--{name.replace('_', '-')}", str(value))
     ]
+    # Only a model of the Hub may have to be fetched; what lies here is faster without asking.
+    model = str(training.settings.get("model", "tiny"))
+    own = ONE_THREAD if model == "tiny" or Path(model).exists() else {}
     with (training.output / "train.log").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", f"jobs.{training.verb}", *flags],
             stdout=log,
             stderr=log,
-            env={**os.environ, **ONE_THREAD},
+            env={**os.environ, **own},
             pass_fds=[held],
         )
 
