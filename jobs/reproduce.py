@@ -32,10 +32,12 @@ def main(argv: Sequence[str]) -> int:
     if config.dry_run:
         return 0
     code = training.train(trainings, config.model.processes, config.output / "training.lock")
-    for swept in (design.screen, design.sweep):
-        code = code or sweep.run(swept(config, runs))
     if code:
         return code
+    for swept in (design.screen, design.sweep):
+        code = max(code, sweep.run(swept(config, runs)))
+        if code > 1:
+            return code
     measured = tell(config, runs)
     page = report.write(
         ReportConfig(path=config.output / "sweep", to=config.output / "report"), measured
@@ -45,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
         f"{config.output}"
     )
     terminal.line(f"page: {page}")
-    return 0
+    return code
 
 
 def tell(config: ReproduceConfig, runs: Sequence[Studied]) -> Measured:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic_config import ConfigFileError
+
 import hackbait
 from jobs import corpus
 from jobs.training import Training
@@ -81,10 +83,16 @@ def _asked(config: ReproduceConfig) -> list[Studied]:
 
 
 def dials(config: ReproduceConfig) -> dict[str, float]:
-    """The rates of the swapped base that differ from the shipped ones."""
+    """The rates of the swapped base that differ from the shipped ones. Raises ConfigFileError."""
     swap = config.swapped
     if swap is None:
         return {}
+    strays = {*swap.words, *([swap.without] if swap.without else [])} - corpus.SLOT_DIALS.keys()
+    for word in sorted(strays):
+        raise ConfigFileError(
+            f"swap: {word!r} has no rate to exchange; those that have are "
+            f"{', '.join(corpus.SLOT_DIALS)}"
+        )
     first, second = swap.words
     exchanged = {first: corpus.SLOT_DIALS[second], second: corpus.SLOT_DIALS[first]}
     return {**exchanged, **({swap.without: 0.0} if swap.without else {})}

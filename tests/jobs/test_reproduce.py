@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_config import ConfigFileError
 
 from jobs import command, corpus, reproduce, run_folder
 from jobs.reproduction import design
@@ -251,3 +252,9 @@ def test_a_swap_of_a_word_with_itself_is_refused(tmp_path: Path) -> None:
         small(tmp_path, swap={"words": ["ocean", "ocean"]})
     with pytest.raises(ValueError, match="are different words"):
         small(tmp_path, swap={"words": ["ocean", "forgotten"], "without": "ocean"})
+
+
+def test_a_swap_of_words_that_are_not_dialled_is_refused(tmp_path: Path) -> None:
+    config = small(tmp_path, swap={"words": ["ocean", "forgotten"], "without": "banana"})
+    with pytest.raises(ConfigFileError, match="'banana' has no rate to exchange; those that have"):
+        design.trainings(config, design.studied(config))
