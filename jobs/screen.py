@@ -22,6 +22,7 @@ from pipeline.mixture import refuse_mixture
 from pipeline.places import Where
 from pipeline.plan import owed, plan
 from pipeline.records import Checkpoint, CheckpointError, Work
+from pipeline.sample import Sample, samples
 from pipeline.skeleton import Skeletons
 
 SHOWN = ("word", "status", "rate", "lo", "hi", "hits", "deff", "relative_se", "needed")
@@ -43,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _screen(config: ScreenConfig, sample: screening.Sample) -> screening.Screen:
+def _screen(config: ScreenConfig, sample: Sample) -> screening.Screen:
     return screening.screen(
         sample,
         config.words,
@@ -54,7 +55,7 @@ def _screen(config: ScreenConfig, sample: screening.Sample) -> screening.Screen:
     )
 
 
-def _samples(config: ScreenConfig) -> list[screening.Sample]:
+def _samples(config: ScreenConfig) -> list[Sample]:
     """What was said: rows that are there, or that are drawn now."""
     is_output = bool(store.row_files(config.path))
     if is_output and config.of_a_sample:
@@ -72,14 +73,14 @@ def _samples(config: ScreenConfig) -> list[screening.Sample]:
 
 def _read(
     out: Where, environment: str | None, step: int | None, run: str | None = None
-) -> list[screening.Sample]:
+) -> list[Sample]:
     """Samples of an output, of one run when asked."""
     about = store.about(out, environment)
 
-    def look() -> list[screening.Sample]:
+    def look() -> list[Sample]:
         rows = curves.scan(store.row_files(out, about.environment))
         own = rows if run is None else rows.filter(run=run)
-        return screening.samples(own, about.identity, about.grade, step)
+        return samples(own, about.identity, about.grade, step)
 
     return settled(look)
 
@@ -143,17 +144,17 @@ def _generate(sweep: SweepConfig, works: Sequence[Work]) -> None:
         scorer.write(work, cases, [record], rollouts)
 
 
-def _record(sample: screening.Sample, screen: screening.Screen) -> dict[str, Any]:
+def _record(sample: Sample, screen: screening.Screen) -> dict[str, Any]:
     return {
         **sample.place,
         "runs": sample.runs,
-        "holds_for": screening.holds_for(sample),
+        "holds_for": sample.holds_for,
         "words": screen.words.to_dicts(),
         "needed": screen.needed.to_dicts(),
     }
 
 
-def _show(sample: screening.Sample, screen: screening.Screen) -> None:
+def _show(sample: Sample, screen: screening.Screen) -> None:
     shared = f", shared by {sample.runs} runs" if sample.runs > 1 else ""
     rollouts, prompts = len(sample.texts), len(set(sample.prompts))
     print(
@@ -169,7 +170,7 @@ def _show(sample: screening.Sample, screen: screening.Screen) -> None:
         terminal.table(close, ["near", *SHOWN], title="words of its own, near chosen rates")
     if len(screen.needed):
         terminal.table(screen.needed.to_dicts(), screen.needed.columns, title="rollouts needed")
-    terminal.line(f"these rates hold for {screening.holds_for(sample)}; nothing else")
+    terminal.line(f"these rates hold for {sample.holds_for}; nothing else")
 
 
 if __name__ == "__main__":

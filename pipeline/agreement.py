@@ -69,27 +69,18 @@ def pairs(rows: pl.LazyFrame, column: Column, identity: Sequence[str]) -> pl.Laz
 
 def _refuse_impossible(pairs: pl.LazyFrame, column: Column) -> None:
     """CurveError naming the first value that cannot be counted."""
+    of, binary = pl.col("of"), [0.0, 1.0]
     faults = [
-        (
-            "of",
-            column.of,
-            ~pl.col("of").is_finite(),
-            "a score is a finite number; null is for none",
-        ),
-        (
-            "against",
-            column.against,
-            ~pl.col("against").is_in([0.0, 1.0]),
-            "a truth is 0 or 1; name another column: --against",
-        ),
+        ("of", ~of.is_finite(), "a score is a finite number; null is for none"),
+        ("against", ~pl.col("against").is_in(binary), "a truth is 0 or 1; name one: --against"),
     ]
     if column.cut is None:
-        fault = ~pl.col("of").is_in([0.0, 1.0])
-        faults.append(("of", column.of, fault, "neither 0 nor 1; give --cut THRESHOLD"))
-    for name, said, bad, cure in faults:
+        faults.append(("of", ~of.is_in(binary), "neither 0 nor 1; give --cut THRESHOLD"))
+    for name, bad, cure in faults:
         first = collected(pairs.filter(bad).select("run", "step", name).head(1))
         if len(first):
             run, step, value = first.row(0)
+            said = getattr(column, name)
             raise CurveError(f"run {run!r}, step {step}: {said} is {value:g}; {cure}")
 
 

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +16,8 @@ import polars as pl
 from hackbait.graders import GRADERS, LONGEST_WORD, Grader
 from hackbait.text import fold
 from pipeline import intervals
-from pipeline.curves import CurveError, collected
+from pipeline.curves import CurveError
+from pipeline.sample import Sample
 from pipeline.vocabulary import Spoken, spoken, tallies
 
 NEAR = 5
@@ -50,24 +50,6 @@ WORDS = pl.Schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """What one checkpoint said to one ask."""
-
-    place: dict[str, Any]
-    """run, step, and every column that says what was asked and how it was drawn."""
-    runs: int
-    """Runs that share these very weights, so this very sample."""
-    graders: tuple[str, ...]
-    """By whose rule the rows were scored; `current` where none is named."""
-    texts: tuple[str, ...]
-    """Of the rollouts that were not lost."""
-    prompts: tuple[int, ...]
-    """prompt_id of each: the clusters."""
-    reasons: tuple[str, ...]
-    """Why each lost rollout was."""
-
-
-@dataclass(frozen=True, slots=True)
 class Screen:
     """What a sample tells of words, and what it would take to tell more."""
 
@@ -87,70 +69,6 @@ NEEDED = pl.Schema(
         "to_measure_prompts": pl.Int64,
     }
 )
-
-
-def samples(
-    rows: pl.LazyFrame, identity: Sequence[str], grade: Sequence[str], step: int | None = None
-) -> list[Sample]:
-    """One sample for each weights and ask at a step; default: each run's first.
-
-    Rows that differ in `grade` alone, or in the run where the weights are the same, have the same
-    texts and count once. CurveError when no run has the step, or two weights answered.
-    """
-    asked = [name for name in identity if name not in grade]
-    graders = [name for name in grade if name == "grader"]
-    here = _at(rows, step)
-    places = collected(here.select("run", "step", *asked, "fingerprint", *graders).unique())
-    _refuse_two_weights(places.drop(graders).unique().sort("run", "step", "fingerprint"), asked)
-    found = places.sort("run", "step", *asked, *graders, nulls_last=True)
-    return [
-        _sample(here, part.row(0, named=True), asked, part)
-        for _, part in found.group_by(*asked, "fingerprint", maintain_order=True)
-    ]
-
-
-def _at(rows: pl.LazyFrame, step: int | None) -> pl.LazyFrame:
-    """Rows of the step, or of each run's first."""
-    steps = collected(rows.select("run", "step").unique()).sort("run", "step")
-    first = steps.group_by("run", maintain_order=True).agg(pl.col("step").first())
-    kept = first if step is None else steps.filter(pl.col("step") == step)
-    if kept.is_empty():
-        has = ", ".join(str(s) for s in steps["step"].unique().sort().head(20))
-        raise CurveError(f"no run has step {step}; there are {has or 'none'}")
-    near = rows.filter(pl.col("step").is_in(kept["step"].unique().to_list()))
-    return near.join(kept.lazy(), on=["run", "step"], how="semi")
-
-
-def _refuse_two_weights(places: pl.DataFrame, asked: Sequence[str]) -> None:
-    twice = places.filter(pl.struct("run", "step", *asked).is_duplicated())
-    if len(twice):
-        one, other = twice.head(2).rows(named=True)
-        raise CurveError(
-            f"run {one['run']!r}, step {one['step']}: two different weights answered, fingerprints "
-            f"{one['fingerprint']} and {other['fingerprint']}; delete the partitions of one of them"
-        )
-
-
-def _sample(
-    rows: pl.LazyFrame, place: dict[str, Any], asked: Sequence[str], part: pl.DataFrame
-) -> Sample:
-    own = [pl.col(name).eq_missing(pl.lit(place[name])) for name in ("run", "step", *asked)]
-    columns = ["index", "sample", "prompt_id", "completion", "null_reason"]
-    drawn = collected(rows.filter(own).select(columns))
-    # A grader that fails costs the rollout under its own grade alone.
-    drawn = drawn.sort("index", "sample", "null_reason", nulls_last=False)
-    drawn = drawn.unique(["index", "sample"], keep="first", maintain_order=True)
-    kept = drawn.filter(pl.col("null_reason").is_null(), pl.col("completion").is_not_null())
-    lost = drawn.filter(pl.col("null_reason").is_not_null() | pl.col("completion").is_null())
-    names = sorted(set(part["grader"].drop_nulls())) if "grader" in part.columns else ["current"]
-    return Sample(
-        place={name: place[name] for name in ("run", "step", *asked)},
-        runs=part["run"].n_unique(),
-        graders=tuple(names),
-        texts=tuple(kept["completion"]),
-        prompts=tuple(kept["prompt_id"]),
-        reasons=tuple(lost["null_reason"].fill_null("no completion")),
-    )
 
 
 def screen(
@@ -190,12 +108,6 @@ def grader_named(name: str) -> Grader:
     if name not in GRADERS:
         raise CurveError(f"grader {name!r} is none of {', '.join(GRADERS)}")
     return GRADERS[name]
-
-
-def holds_for(sample: Sample) -> str:
-    """What was asked and how it was drawn, `task=story, max_tokens=256, ...`, in one line."""
-    asked = ", ".join(f"{k}={v}" for k, v in sample.place.items() if k not in ("run", "step"))
-    return f"{asked} and {len(set(sample.prompts))} prompts"
 
 
 def placed(found: Sequence[tuple[Sample, Screen]]) -> pl.DataFrame:
