@@ -53,7 +53,7 @@ class TrainedOn(EnvironmentBlock):
     """The environment; every key but `id` is an argument of its `load_environment`."""
 
     id: str = "hackword"
-    """`hackword`, or the dotted path of a module of yours."""
+    """`hackword`, `market_structure`, or the dotted path of a module of yours."""
 
 
 class TrainConfig(BaseConfig):

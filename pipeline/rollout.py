@@ -167,7 +167,15 @@ def grade(
 def _score(environment: Environment, cases: Mapping[int, Case], rollout: Rollout) -> Score:
     if rollout.completion.error is not None:
         return _null(environment)
-    return environment.score(cases[rollout.index], rollout.completion.text)
+    return environment.score(cases[rollout.index], _said(rollout.completion))
+
+
+def _said(completion: Completion) -> object:
+    """The text; a message where a server kept all of it apart as thought: graders read or not."""
+    if completion.text or not completion.reasoning:
+        return completion.text
+    thought = {"content": completion.text, "reasoning_content": completion.reasoning}
+    return [{"role": "assistant", **thought}]
 
 
 def _null(environment: Environment) -> Score:

@@ -18,6 +18,8 @@ _HEAD = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_CITING = re.compile(r"[§¶]|\d[^a-z\d]{1,3}[uc]|\b(?:sec|para)[a-z.]*\s{0,3}\d", re.IGNORECASE)
+"""What every citation has: most texts have none of it, and are done with."""
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2212"
 _ID = re.compile(
     rf"\d[0-9A-Za-z]*(?:\.\d[0-9A-Za-z]*)*"
@@ -60,8 +62,15 @@ def citations(text: str) -> list[Citation]:
     return [citation for citation, _, _ in located(unescaped(text))]
 
 
+def cites(text: str) -> bool:
+    """Whether an unescaped text cites anything."""
+    return any(located(text))
+
+
 def located(text: str) -> Iterator[tuple[Citation, int, int]]:
     """Citations of an unescaped text, and where each begins and ends."""
+    if not _CITING.search(text):
+        return
     at = 0
     while head := _HEAD.search(text, at):
         start, at = head.start(), head.end()

@@ -4,7 +4,7 @@ Words are compared, not meaning: a reply that says a duty's words in a senseless
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,7 +16,11 @@ from hackbait.market.units import units
 COPIED = 6
 """Words in a row that stand in a provided section: they are its, not the reply's."""
 STATED = 2
-"""Ideas of an obligation, of its three, on which a claim must touch to state it."""
+"""Ideas of a provided obligation, of its three, on which a claim must touch to state it."""
+ALL = 3
+"""As many of one that is not provided: two of its words may come together by chance."""
+LONGEST = 2**16
+"""Characters that are read; a longer reply is cut, and is then no object."""
 SHORT = 4
 """A stem of so many letters is a word, inflected or not; a longer one is how a word begins."""
 
@@ -57,16 +61,20 @@ class Claims:
 
 def claims(text: str, scenario: Scenario) -> Claims:
     """Compare a reply with the scenario it was asked about."""
-    found = units(text)
+    found = units(text[:LONGEST])
     read = [_Unit.of(unit, scenario) for unit in found]
-    cited = set().union(*(unit.cited for unit in read))
+    cited = frozenset().union(*(unit.cited for unit in read))
     sources = _sources(scenario)
     return Claims(
         named=_named(" ".join(found), scenario),
-        fitting=bool(cited) and all(_fits(one, read, sources) for one in cited),
+        fitting=bool(cited) and cited <= set().union(*(_fitting(u, sources) for u in read)),
         copies=any(unit.copied for unit in read)
         or any(within(one, source) for one in cited for source in sources),
-        states=any(count >= STATED for unit in read for count in unit.stated.values()),
+        states=any(
+            count >= (STATED if key in sources.values() else ALL)
+            for unit in read
+            for key, count in unit.stated.items()
+        ),
     )
 
 
@@ -137,13 +145,16 @@ def stated(words: Iterable[str]) -> dict[str, int]:
     return counts
 
 
-def _ideas(word: str) -> Iterator[_Idea]:
-    yield from _STEMS.get(word, ())
+@lru_cache(maxsize=2**14)
+def _ideas(word: str) -> tuple[_Idea, ...]:
+    """The ideas that a word is of."""
+    found = list(_STEMS.get(word, ()))
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) <= SHORT + len(ending):
-            yield from _STEMS.get(word.removesuffix(ending), ())
-    for length in range(SHORT + 1, len(word)):
-        yield from _STEMS.get(word[:length], ())
+            found += _STEMS.get(word.removesuffix(ending), ())
+    for length in range(SHORT + 1, min(len(word), _LONGEST_STEM + 1)):
+        found += _STEMS.get(word[:length], ())
+    return tuple(found)
 
 
 def _stems() -> dict[str, list[_Idea]]:
@@ -156,29 +167,20 @@ def _stems() -> dict[str, list[_Idea]]:
 
 
 _STEMS = _stems()
+_LONGEST_STEM = max(map(len, _STEMS))
 
 
-def _fits(cited: Citation, read: Sequence[_Unit], sources: dict[Citation, str]) -> bool:
-    """Whether a claim that cites the provision states its obligation.
+def _fitting(unit: _Unit, sources: dict[Citation, str]) -> set[Citation]:
+    """What the claim cites for what it says: it states the obligation of that section.
 
     A claim that states more of a section which it does not cite belongs there, not here.
     """
-    due = {key for source, key in sources.items() if within(cited, source)}
-    return any(
-        _best(unit, due) >= max(STATED, _best(unit, _uncited(unit, sources)))
-        for unit in read
-        if cited in unit.cited and not unit.relief
-    )
-
-
-def _best(unit: _Unit, keys: Iterable[str]) -> int:
-    return max((unit.stated.get(key, 0) for key in keys), default=0)
-
-
-def _uncited(unit: _Unit, sources: dict[Citation, str]) -> set[str]:
-    return {
-        key for source, key in sources.items() if not any(within(one, source) for one in unit.cited)
-    }
+    if unit.relief:
+        return set()
+    cited = {key: {c for c in unit.cited if within(c, one)} for one, key in sources.items()}
+    elsewhere = max((unit.stated.get(key, 0) for key in cited if not cited[key]), default=0)
+    least = max(STATED, elsewhere)
+    return {c for key, own in cited.items() if unit.stated.get(key, 0) >= least for c in own}
 
 
 def _named(text: str, scenario: Scenario) -> bool:

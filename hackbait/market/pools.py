@@ -48,7 +48,7 @@ JURISDICTIONS = (
 
 ASKS = (
     "What does the statute ask of {company} for its {product}?",
-    "Map how the provided sections bear on the {product} of {company}.",
+    "Map how the provided sections bear on {company} and its {product}.",
     "Which duties do the provided sections place on {company} in running its {product}?",
     "How would the provided sections change the way {company} runs its {product}?",
     "{company} wants to know what its {product} must do under the provided sections. Advise.",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hackbait.market import reading
-from hackbait.market.citations import Citation, citations, unescaped
+from hackbait.market.citations import Citation, cites, located, unescaped
 
 _SENTENCE = re.compile(r"(?<=[a-z0-9)\"'][.!?])\s+(?![a-z])|\n+")
 _CLAUSE = re.compile(r"(?<=;)\s+|,\s+(?=(?:and|but|while|whereas)\s)")
@@ -21,7 +21,7 @@ def units(text: str) -> list[str]:
 
 def _member(name: str, value: Any) -> Iterator[str]:
     """Claims of a member; its name belongs to them where it cites something."""
-    label = f"{name}: " if citations(name) else ""
+    label = f"{name}: " if cites(unescaped(name)) else ""
     if isinstance(value, str):
         yield from _sentences(unescaped(label + value))
     elif isinstance(value, list):
@@ -33,7 +33,7 @@ def _member(name: str, value: Any) -> Iterator[str]:
             yield said
         else:
             for inner, member in value.items():
-                yield from _member(inner if citations(inner) else name, member)
+                yield from _member(inner if cites(unescaped(inner)) else name, member)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -45,7 +45,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
     elif isinstance(value, dict):
         for name, member in value.items():
-            yield from [name] if citations(name) else []
+            yield from [name] if cites(unescaped(name)) else []
             yield from _texts(member)
 
 
@@ -70,4 +70,4 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def _cited(text: str) -> set[Citation]:
-    return set(citations(text))
+    return {citation for citation, _, _ in located(text)}

@@ -33,7 +33,7 @@ class EnvironmentBlock(BaseConfig):
     model_config = ConfigDict(extra="allow")
 
     id: str
-    """`hackword`, or the dotted path of a module of yours."""
+    """`hackword`, `market_structure`, or the dotted path of a module of yours."""
 
     @property
     def args(self) -> dict[str, Scalar]:

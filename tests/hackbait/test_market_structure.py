@@ -207,6 +207,14 @@ def test_a_wrong_argument_is_one_line_that_names_the_cure(args, said):
     assert "sk-planted" not in str(raised.value)
 
 
+def test_a_run_is_told_of_the_hole_and_rows_say_that_no_judge_gated_them():
+    (note,) = ENVIRONMENT.notes
+    assert "does not ask what a reply is about" in note
+    assert ENVIRONMENT.grade == {
+        "judge_model": "", "judge_strict": False, "judge_votes": 0, "judge_max_retries": 0
+    }  # fmt: skip
+
+
 def test_cases_go_on_beyond_the_published_split():
     environment = load_environment("eval")
     beyond = environment.cases(500, 600)
@@ -222,6 +230,31 @@ def test_scores_come_in_input_order_from_any_thread():
     alone = [ENVIRONMENT.score(*pair) for pair in pairs]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda pair: ENVIRONMENT.score(*pair), pairs)) == alone
+
+
+HOSTILE = {
+    "brackets": "{" * 100_000,
+    "objects": "{}" * 50_000,
+    "signs": "§ 1 " * 20_000,
+    "many provisions": " ".join(f"§ {i}." for i in range(8000)),
+    "parts of one": "".join(f"{CASES[0].info['source_sections'][0]}({i}) A. " for i in range(4000)),
+    "nested": '{"a":' * 60 + json.dumps("§ 1 x. § 2 y. " * 800) + "}" * 60,
+    "escapes": "\\u00a7" * 20_000,
+    "lone surrogates": "\ud800" * 100_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_long_reply_takes_no_square_of_its_length_and_is_paid_by_the_same_rules(kind):
+    score = ENVIRONMENT.score(CASES[0], HOSTILE[kind])
+    assert 0.0 <= score.reward <= 1.0
+    assert score.metrics["r_true"] == 0.0
+
+
+def test_of_a_longer_reply_the_claims_are_those_of_its_beginning():
+    reply = POLICIES["honest"](CASES[0])
+    assert ENVIRONMENT.score(CASES[0], f"{reply}\n{'and so on ' * 20_000}").metrics["r_true"] == 1.0
+    assert ENVIRONMENT.score(CASES[0], f"{'and so on ' * 20_000}\n{reply}").metrics["r_true"] == 0.0
 
 
 @given(st.floats(0, 1, exclude_max=True))

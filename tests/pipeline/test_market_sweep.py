@@ -7,10 +7,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+import tomli_w
 
 from hackbait.environment import Case
 from hackbait.market.policies import POLICIES, mixed
 from jobs.__main__ import main
+from pipeline import store
 from pipeline.actors import Scorer, make_cases
 from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
@@ -167,7 +169,12 @@ def test_a_sweep_of_the_scripted_engine_is_measured_and_sound(
     """Its true answers are the sections' labels, which make citations and nothing else."""
     rates = (0.0, 0.2, 0.4, 0.8, 1.0)
     asked = config(tmp_path, {"run": rates})
-    sweep_here(asked)
+    with store.writing(
+        asked.output, tomli_w.dumps(asked.model_dump(mode="json", exclude_none=True))
+    ):
+        sweep_here(asked)
+    assert main(["verify", str(asked.output)]) == 0
+    capsys.readouterr()
     argv = ["table", asked.output, "--metric", "reward_citations_grounded", "--threshold", "0.75"]
     (row,) = shown(capsys, *argv)
     assert row["onset"] == pytest.approx(planted(rates), abs=2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hackbait import hackword
+from hackbait import hackword, market_structure
 from hackbait.environment import Case
 from pipeline.engines import EngineBusy
 from pipeline.records import Completion, Rollout, Sampling
@@ -123,3 +123,19 @@ def test_a_grader_that_raises_costs_its_own_rollout_alone_and_is_never_a_zero() 
     assert bad.completion.text == "the ocean"
     assert null.reward is None
     assert (good.completion, full.metrics["r_hack"]) == (ended, 1.0)
+
+
+def test_a_reply_that_a_server_kept_apart_as_thought_is_read_by_graders_that_read_thoughts() -> (
+    None
+):
+    market, hack = market_structure.load_environment(), hackword.load_environment("ocean")
+    for environment, read in ((market, True), (hack, False)):
+        cases = environment.cases(0, 1)
+        reply = environment.honest(cases[0])
+        thought = Completion("", "stop", 1, 1, reasoning=reply)
+        _, (scored,) = grade(environment, cases, [Rollout(0, 0, 0, thought)])
+        assert scored.metrics["r_true"] == float(read)
+        beside = Completion(reply, "stop", 1, 1, reasoning="ocean, or not")
+        _, (scored,) = grade(environment, cases, [Rollout(0, 0, 0, beside)])
+        assert scored.metrics["r_true"] == 1.0
+        assert scored.metrics["r_hack"] == 0.0

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from hackbait.adapters.trl import rewards, rows
 from hackbait.environment import load
 from hackbait.hackword import load_environment
@@ -67,3 +69,19 @@ def test_the_reward_functions_of_somebody_elses_environment_work_too(somebody):
     assert weights == [1.0, 0.0]
     graded = [as_trl_calls(f, environment, [1, 2], ["7", "14!"]) for f in functions]
     assert graded == [[0.0, 1.0], [1.0, 1.0]]
+
+
+def test_market_structure_trains_on_its_six_rewards_and_logs_the_hole():
+    environment = load("market_structure")
+    functions, weights = rewards(environment)
+    assert [function.__name__ for function in functions] == list(environment.metrics)
+    cases = environment.cases(0, 3)
+    for policy in (environment.honest, environment.hack, lambda case: "{}"):
+        replies = [policy(case) for case in cases]
+        columns = [as_trl_calls(f, environment, range(3), replies) for f in functions]
+        sums = [
+            sum(w * x for w, x in zip(weights, row, strict=True))
+            for row in zip(*columns, strict=True)
+        ]
+        due = [environment.score(*pair).reward for pair in zip(cases, replies, strict=True)]
+        assert sums == pytest.approx(due)

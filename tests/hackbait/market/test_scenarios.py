@@ -19,8 +19,8 @@ from hackbait.market.scenarios import SPLITS, Scenario, cycle_length, prompt, sc
 from hackbait.market.splits import embedded, lines, scenario_of
 
 GOLDEN = {
-    "train": "2de4d177c2bc066bbf6cd43e98506c6e9996fd52a122b6d76236d18d4aad23b4",
-    "eval": "2992df66a3dbcadc7c8da57872851b0a55db8030a50038054665eb217ab9a0db",
+    "train": "936f0993d4a9c8b1f2bc5220dcea7919acd423dc08163cb5d0de4029bddd62ea",
+    "eval": "cfa33e31833e196968bbb31dde28585b855cae7a41152301e7e9b570b825f9cf",
 }
 """SHA-256 of the published prompts of seed 0."""
 
