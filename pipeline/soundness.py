@@ -155,7 +155,8 @@ class Sample:
             full = len(self.rows) >= self.size
             if reason is not None or self.size == 0 or (full and rank <= self.rows[0][0]):
                 continue
-            kept = ["index", "sample", "completion", "reasoning", *names]
+            thought = ["reasoning"] if "reasoning" in rows.column_names else []
+            kept = ["index", "sample", "completion", *thought, *names]
             row = rows.select(kept).slice(number, 1).to_pylist()[0]
             (heapq.heapreplace if full else heapq.heappush)(self.rows, (rank, key, number, row))
 
@@ -172,7 +173,7 @@ def misgraded(
     said = {name: row[name] for name in (*environment.metrics, "reward")}
     due = None
     for text in texts:
-        completion = Completion(text, "stop", None, None, reasoning=row["reasoning"])
+        completion = Completion(text, "stop", None, None, reasoning=row.get("reasoning"))
         rollout = Rollout(case.index, row["sample"], 0, completion)
         _, (score,) = grade(environment, [case], [rollout])
         due = {**score.metrics, "reward": score.reward}
