@@ -83,7 +83,9 @@ def interval(
     if jump > JUMP:
         return Interval(min(low, s0), max(high, s1), f"{rule}+bracket")
     bend = jump**2 / 2 * (s1 - s0)
-    return Interval(min(low, found) - bend, max(high, found) + bend, rule)
+    low = min(low, found) - bend
+    low = low if np.isinf(low) else max(low, float(steps[0]))
+    return Interval(low, max(high, found) + bend, rule)
 
 
 def _prompts_around(counts: Counts, at: int) -> int:
