@@ -84,7 +84,14 @@ def _measured(path: Where, config: CompareConfig) -> tuple[Any, dict[str, dict[s
     measured = measure(CurvesConfig.model_validate(wanted))
     metric = config.metric or measured.proxy
     prompts = measured.prompts.get(metric)
-    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold, prompts)
+    onsets = onset.onsets(
+        measured.frame,
+        metric,
+        measured.identity,
+        config.threshold,
+        prompts,
+        ends=measured.ends,
+    )
     return grouping.with_base(onsets, measured.frame), _tags(path)
 
 

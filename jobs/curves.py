@@ -7,14 +7,16 @@ onset curves other-tool.csv
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from jobs import command, terminal
-from pipeline import curves, gap, nulls, readings, store
+from pipeline import curves, gap, nulls, readings, standing, store
 from pipeline.config import CurvesConfig, read
 from pipeline.holdings import settled
+from pipeline.onset import End
 from pipeline.places import Where
 
 SHOWN = 5
@@ -32,6 +34,8 @@ class Measured:
     true: str | None
     prompts: Mapping[str, Any] = field(default_factory=dict)
     """`curves.by_prompt` of each metric; none of a CSV."""
+    ends: Mapping[str, End] = field(default_factory=dict)
+    """By run, where its sweep and its training were to end."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -75,7 +79,26 @@ def measure(config: CurvesConfig) -> Measured:
     if about.true in metrics and about.proxy in metrics:
         both = [prompts[about.proxy], prompts[about.true]]
         kept = curves.join([kept, gap.rows(kept, about.proxy, about.true, both)])
-    return Measured(kept, identity, about.proxy, about.true, prompts)
+    return Measured(kept, identity, about.proxy, about.true, prompts, ends(path, about.tags))
+
+
+def ends(out: Where, tags: Mapping[str, Mapping[str, Any]]) -> dict[str, End]:
+    """The last checkpoint that each run's sweep planned or skipped, and its tag `steps`."""
+    planned: dict[str, int] = {}
+    with suppress(store.StoreError, OSError):
+        plan, _ = standing.read(out)
+        known = [(p.run, p.step) for p in plan.partitions] if plan else []
+        known += [(s.run, s.step) for s in plan.skipped] if plan else []
+        planned = dict(sorted(known))
+    budgets = {run: facts["steps"] for run, facts in tags.items() if _is_step(facts.get("steps"))}
+    return {
+        run: End(planned.get(run, 0), budgets.get(run, 0))
+        for run in planned.keys() | budgets.keys()
+    }
+
+
+def _is_step(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def folder(path: Where) -> Where:

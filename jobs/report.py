@@ -49,7 +49,14 @@ def study(config: ReportConfig, measured: Measured) -> Study:
     """All that the page tells. Raises CurveError where there is no such metric."""
     metric = config.metric or measured.proxy
     prompts = measured.prompts.get(metric)
-    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold, prompts)
+    onsets = onset.onsets(
+        measured.frame,
+        metric,
+        measured.identity,
+        config.threshold,
+        prompts,
+        ends=measured.ends,
+    )
     beside: tuple[Any, ...] = (None, None, None)
     if measured.identity:
         beside = settled(lambda: _beside(config, measured, onsets, metric))

@@ -25,7 +25,14 @@ def show(config: TableConfig, measured: Measured) -> None:
     """The headline table on stdout, and the picture and Parquet that were asked for."""
     metric = config.metric or measured.proxy
     prompts = measured.prompts.get(metric)
-    onsets = onset.onsets(measured.frame, metric, measured.identity, config.threshold, prompts)
+    onsets = onset.onsets(
+        measured.frame,
+        metric,
+        measured.identity,
+        config.threshold,
+        prompts,
+        ends=measured.ends,
+    )
     table = headline.headline(measured.frame, onsets, metric, measured.true)
     if config.save:
         config.save.parent.mkdir(parents=True, exist_ok=True)

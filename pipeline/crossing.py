@@ -171,9 +171,9 @@ def fieller(counts: Counts, at: int, until: int, threshold: float) -> tuple[floa
     steps, count, squares = counts.steps, len(rate), _excess(counts, threshold)
     share = (threshold - rate[at - 1]) / (rate[at] - rate[at - 1]) if 0 < at < count else 0.0
 
-    def edge(j: int, low: float, high: float) -> float:
+    def edge(j: int, inside: float, beyond: float) -> float:
         a, b, c = (float(term[j]) for term in squares)
-        return float(steps[j] + _root(a, b, c, low, high) * (steps[j + 1] - steps[j]))
+        return float(steps[j] + _root(a, b, c, inside, beyond) * (steps[j + 1] - steps[j]))
 
     if at == count and outside[-1]:
         return float(steps[-1]), np.inf
@@ -182,7 +182,7 @@ def fieller(counts: Counts, at: int, until: int, threshold: float) -> tuple[floa
     after = next((j for j in range(inner + 1, count) if outside[j]), None)
     low = float(_start(steps[:1])[0])
     if before is not None:
-        low = edge(before, 0.0, share if before == at - 1 else 1.0)
+        low = edge(before, share if before == at - 1 else 1.0, 0.0)
     if not after:
         return low, np.inf if after is None else float(steps[0])
     return low, edge(after - 1, share if after == at else 0.0, 1.0)
@@ -202,11 +202,13 @@ def _excess(counts: Counts, threshold: float) -> tuple[Array, Array, Array]:
     return a, b, off**2 - t2 * v0
 
 
-def _root(a: float, b: float, c: float, low: float, high: float) -> float:
-    """The one w in [low, high] at which a w^2 + b w + c is 0."""
-    middle = (low + high) / 2
+def _root(a: float, b: float, c: float, inside: float, beyond: float) -> float:
+    """The one w between `inside` and `beyond` at which a w^2 + b w + c is 0; else `beyond`."""
+    if not np.isfinite([a, b, c]).all():
+        return beyond
+    low, high = sorted((inside, beyond))
     real = [float(w.real) for w in np.roots([a, b, c]) if abs(w.imag) < 1e-12]
-    return min(max(min(real, key=lambda w: abs(w - middle), default=middle), low), high)
+    return next((w for w in real if low <= w <= high), beyond)
 
 
 def confirmation(counts: Counts, first: int, threshold: float) -> tuple[int | None, bool]:

@@ -1,6 +1,6 @@
 """The onset table that is read first: base rate, onset, truth and gap at both ends of each run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,8 @@ def headline(
     base, base_lo, base_hi   rate of the proxy at base_step, the first evaluated step
     base_hits, base_bound    hits there; where there is none, `intervals.zero_hits`, one-sided 95 %
     status ... bracket       as in `onsets`
-    true_base, true_end      rate of the true metric, with _lo and _hi, at the first evaluated
-                             step and at end_step, the last; null where there is no truth
+    true_base, true_end      rate of the true metric, with _lo and _hi, at base_step and at
+                             end_step, the last of the proxy; null where there is no truth
     gap_base, gap_end        proxy - true at the same steps, with _lo and _hi (`pipeline.gap`)
     n, k, prompts            rollouts, rollouts a prompt and distinct prompts of the proxy's
                              smallest checkpoint
@@ -39,26 +39,24 @@ def headline(
     refused                  checkpoints whose rate of the proxy lost too many to be shown
     """
     keys = [name for name in onsets.columns if name not in ONSETS]
+    of_proxy = curves.filter(pl.col("metric") == proxy)
     measured = curves.filter(pl.col("rate").is_not_null()).sort("step")
-    of_proxy = measured.filter(pl.col("metric") == proxy).group_by(keys)
-    of_true = measured.filter(pl.col("metric") == (true or "")).group_by(keys)
-    of_gap = measured.filter(pl.col("metric") == GAP).group_by(keys)
-    steps = [
-        pl.col("step").first().alias("base_step"),
-        pl.col("step").last().alias("end_step"),
-    ]
-    hits = [
-        pl.col("hits").first().alias("base_hits"),
-        pl.col("n_eff").first().alias("base_n_eff"),
-    ]
     size = [pl.col("rollouts").min().alias("n"), pl.col("prompts").min(), pl.col("deff").max()]
+    first = [
+        pl.col(name).first().alias(alias)
+        for name, alias in {"step": "base_step", "hits": "base_hits", "n_eff": "base_n_eff"}.items()
+    ]
+    last = pl.col("step").last().alias("end_step")
+    own = measured.filter(pl.col("metric") == proxy).group_by(keys).agg(*first, last, *size)
+    ends = measured.join(own.select(*keys, "base_step", "end_step"), on=keys, nulls_equal=True)
     parts = [
-        of_proxy.agg(*_at("base", pl.Expr.first), *hits, *steps, *size),
-        of_true.agg(*_at("true_base", pl.Expr.first), *_at("true_end", pl.Expr.last)),
-        of_gap.agg(*_at("gap_base", pl.Expr.first), *_at("gap_end", pl.Expr.last)),
-        curves.filter(pl.col("metric") == proxy)
-        .group_by(keys)
-        .agg(pl.col("nulls").sum(), pl.col("refused").count()),
+        own,
+        _at(ends, keys, proxy, "base_step", "base"),
+        _at(ends, keys, true, "base_step", "true_base"),
+        _at(ends, keys, true, "end_step", "true_end"),
+        _at(ends, keys, GAP, "base_step", "gap_base"),
+        _at(ends, keys, GAP, "end_step", "gap_end"),
+        of_proxy.group_by(keys).agg(pl.col("nulls").sum(), pl.col("refused").count()),
     ]
     table = onsets
     for part in parts:
@@ -78,10 +76,13 @@ def _bound(table: pl.DataFrame) -> pl.Series:
     )
 
 
-def _at(name: str, end: Callable[[pl.Expr], pl.Expr]) -> list[pl.Expr]:
-    """Rate and interval at one end of a curve sorted by step."""
+def _at(
+    ends: pl.DataFrame, keys: Sequence[str], metric: str | None, step: str, name: str
+) -> pl.DataFrame:
+    """Rate and interval of a metric at the step in column `step`."""
     names = {"rate": name, "lo": f"{name}_lo", "hi": f"{name}_hi"}
-    return [end(pl.col(column)).alias(alias) for column, alias in names.items()]
+    rows = ends.filter((pl.col("metric") == (metric or "")) & (pl.col("step") == pl.col(step)))
+    return rows.select(*keys, *(pl.col(column).alias(alias) for column, alias in names.items()))
 
 
 READABLE = (
@@ -109,6 +110,8 @@ def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
     bound = None if row["base_bound"] is None else 100 * row["base_bound"]
     again = row["sustained"] is not None and row["sustained"] != row["onset"]
     sustained = f", sustained from {row['sustained']:.1f}" if again else ""
+    if row["status"] in ("crossed", "unconfirmed", "left") and row["sustained"] is None:
+        sustained = ", below at the last"
     reason = f" ({row['reason']})" if row["reason"] else ""
     return {
         "run": ", ".join([row["run"], *(f"{name}={row[name]}" for name in differ)]),

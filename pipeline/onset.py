@@ -1,143 +1,31 @@
-"""The onset of a curve: the step at which its rate reaches a threshold, or that it did not.
-
-The rule is the one of the published replication (assay, 2026-08): absolute threshold, `>=`, first
-crossing, linear interpolation to the previous evaluated checkpoint, no smoothing. It is unbiased
-for grids of up to 5 steps; a logistic fit invents onsets on curves that never cross.
-"""
+"""Curves to onsets: the published rule, its interval, whether it holds and what it hangs on."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
-from typing import Any, Literal
+from functools import cache
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from pipeline import crossing, isotonic
-from pipeline.crossing import Counts, Interval
+from pipeline.crossing import Counts
 from pipeline.curves import CurveError
-
-Status = Literal["crossed", "left", "right", "unconfirmed", "uncrossed", "no_data"]
+from pipeline.rule import Onset, Status, bracket, onset, text
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.7)
 """Thresholds at which an onset is given beside its own, to show how much it hangs on it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Onset:
-    """Where one curve crosses one threshold. A step that is not known is None, never another."""
+class End:
+    """What is known of a run beyond its last rate; a step that is not known is 0."""
 
-    status: Status
-    """left: reached at the first evaluated step already. right: not reached by the last.
-    unconfirmed: reached, by a rate too uncertain to hold (`crossing.confirmation`).
-    uncrossed: reached, but below again: later, confirmed; or at the last where prompts are unknown.
-    no_data: no rate at all."""
-    onset: float | None
-    """Step of the first crossing; the first step for left, None for right."""
-    sustained: float | None
-    """Step of the crossing after which no evaluated rate is below; None when the last one is."""
-    below: int | None
-    """Last evaluated step before the first crossing (the last of all for right)."""
-    above: int | None
-    """First evaluated step at or over the threshold: the onset lies in (below, above]."""
-    reason: str | None
-    """Why the curve ends before its crossing; None unless right."""
-    evaluated: int
-    """Checkpoints with a rate."""
-    threshold: float
-    jump: float | None = None
-    """Rise of the rate over the bracket."""
-    spacing: float | None = None
-    """Steps between neighbours, the most up to the crossing: shorter excursions would be missed."""
-
-
-def onset(steps: Sequence[int], rates: Sequence[float | None], threshold: float = 0.5) -> Onset:
-    """The onset of a curve given in any order; points whose rate is None are skipped.
-
-    CurveError for a rate that is not finite, a step that comes twice or a threshold that is no
-    number.
-    """
-    points = _points(steps, rates)
-    if not math.isfinite(threshold):
-        raise CurveError(f"threshold {threshold} is not a number; 0.5 is the usual one")
-    reached = [rate >= threshold for _, rate in points]
-    if not points:
-        return Onset("no_data", None, None, None, None, None, 0, threshold)
-    if True not in reached:
-        last, wide = points[-1][0], _spacing(points)
-        return Onset(
-            "right", None, None, last, None, "budget", len(points), threshold, spacing=wide
-        )
-    first = reached.index(True)
-    tail = len(points) - _run_of_true(reached)
-    sustained = _crossing(points, tail, threshold) if tail < len(points) else None
-    below = points[first - 1][0] if first else None
-    status: Status = "uncrossed" if sustained is None else "crossed" if first else "left"
-    reached_at = _crossing(points, first, threshold)
-    return Onset(
-        status,
-        reached_at,
-        sustained,
-        below,
-        points[first][0],
-        None,
-        len(points),
-        threshold,
-        jump=points[first][1] - points[first - 1][1] if first else None,
-        spacing=_spacing(points[: first + 1]),
-    )
-
-
-def _points(steps: Sequence[int], rates: Sequence[float | None]) -> list[tuple[int, float]]:
-    points = sorted((s, r) for s, r in zip(steps, rates, strict=True) if r is not None)
-    for step, rate in points:
-        if not math.isfinite(rate):
-            raise CurveError(f"step {step}: rate {rate} is not a finite number; leave it out")
-    for (step, _), (following, _) in pairwise(points):
-        if step == following:
-            raise CurveError(f"step {step} comes twice in one curve; keep one rate of it")
-    return points
-
-
-def _spacing(points: Sequence[tuple[int, float]]) -> float | None:
-    return max((float(b - a) for (a, _), (b, _) in pairwise(points)), default=None)
-
-
-def _run_of_true(flags: Sequence[bool]) -> int:
-    """Length of the run of True at the end."""
-    return [*reversed(flags), False].index(False)
-
-
-def _crossing(points: Sequence[tuple[int, float]], i: int, threshold: float) -> float:
-    """Step at which the line from point i - 1 to point i meets the threshold."""
-    if i == 0:
-        return float(points[0][0])
-    (s0, r0), (s1, r1) = points[i - 1], points[i]
-    return s0 + (threshold - r0) / (r1 - r0) * (s1 - s0)
-
-
-def text(found: Onset, first: int | None, last: int | None, interval: Interval | None) -> str:
-    """`17.3 [16.1, 18.4]`, `> 30` when not reached by 30, `<= 0` when reached at the first, or `-`.
-
-    A side without a bound reads `<= first` or `> last` evaluated step; no interval, no brackets.
-    """
-    if found.above is None:
-        return "-" if found.below is None else f"> {found.below}"
-    if found.below is None or found.onset is None:
-        return f"<= {found.above}"
-    if interval is None:
-        return f"{found.onset:.1f}"
-    low = f"{interval.lo:.1f}" if math.isfinite(interval.lo) else f"<= {first}"
-    high = f"{interval.hi:.1f}" if math.isfinite(interval.hi) else f"> {last}"
-    return f"{found.onset:.1f} [{low}, {high}]"
-
-
-def bracket(below: int | None, above: int | None) -> str:
-    """`(16, 18]`; the open side of a censored curve is left empty."""
-    if below is None and above is None:
-        return "-"
-    return f"({'' if below is None else below}, {'' if above is None else above}]"
+    planned: int = 0
+    """Last checkpoint that its sweep was to evaluate, or found unreadable."""
+    budget: int = 0
+    """Step at which its training was to end."""
 
 
 def onsets(
@@ -147,11 +35,13 @@ def onsets(
     threshold: float = 0.5,
     prompts: pl.DataFrame | None = None,
     rng_seed: int = 0,
+    ends: Mapping[str, End] | None = None,
 ) -> pl.DataFrame:
     """One row per run and identity, sorted; the columns are ONSETS.
 
     prompts: `curves.by_prompt` of the metric; None, as for a CSV, leaves the interval and what is
     confirmed null. rng_seed: of the resamples; equal prompts are resampled alike in every run.
+    ends: by run, so that a curve that ends below the threshold can say why.
     CurveError when there is no curve of the metric, or a curve is not usable (named).
     """
     chosen = curves.filter(pl.col("metric") == metric)
@@ -160,15 +50,16 @@ def onsets(
         raise CurveError(f"no curve of metric {metric!r}; there are curves of {have or 'none'}")
     keys = ["run", *identity]
     tallies = {} if prompts is None else prompts.partition_by(keys, as_dict=True)
-    resamples: dict[int, crossing.Array] = {}
+
+    @cache
+    def resamples(n: int) -> crossing.Array:
+        return crossing.weights(np.random.default_rng(rng_seed), n)
+
     rows = []
     for key, part in chosen.sort(*keys, "step").group_by(keys, maintain_order=True):
+        end = (ends or {}).get(str(key[0]), End())
         try:
-            counts = counts_of(part, tallies[key]) if key in tallies else None
-            if counts is not None and (n := len(counts.k)) not in resamples:
-                resamples[n] = crossing.weights(np.random.default_rng(rng_seed), n)
-            drawn = None if counts is None else resamples[len(counts.k)]
-            found = _row(part, threshold, counts, drawn)
+            found = _row(part, threshold, tallies.get(key), resamples, end)
         except CurveError as error:
             raise CurveError(f"run {key[0]!r}, {metric}: {error}") from error
         rows.append(dict(zip(keys, key, strict=True)) | {"metric": metric} | found)
@@ -176,21 +67,27 @@ def onsets(
 
 
 def _row(
-    curve: pl.DataFrame, threshold: float, counts: Counts | None, resamples: crossing.Array | None
+    curve: pl.DataFrame,
+    threshold: float,
+    tallies: pl.DataFrame | None,
+    resamples: Callable[[int], crossing.Array],
+    end: End,
 ) -> dict[str, Any]:
     """ONSETS of one curve."""
     found = onset(curve["step"].to_list(), curve["rate"].to_list(), threshold)
     rated = curve.filter(pl.col("rate").is_not_null())
     steps, rates = rated["step"].to_list(), rated["rate"].to_list()
+    counts = None if tallies is None else counts_of(curve, tallies)
     interval, confirmed = None, None
-    if counts is not None and resamples is not None:
+    if counts is not None:
         at = next((i for i, rate in enumerate(rates) if rate >= threshold), len(steps))
         held, found = _confirmed(found, counts, at)
         confirmed = None if found.onset is None else held is not None
-        interval = crossing.interval(counts, at, held, threshold, resamples)
-    if found.status == "right" and curve["step"][-1] != steps[-1]:
-        found = replace(found, reason="missing_checkpoint")
-    first, last = (steps[0], steps[-1]) if steps else (None, None)
+        interval = crossing.interval(counts, at, held, threshold, resamples(len(counts.k)))
+    if found.status == "right":
+        last = max(end.planned, curve["step"][-1])
+        found = replace(found, reason=_reason(steps[-1], last, end.budget))
+    first, final = (steps[0], steps[-1]) if steps else (None, None)
     return asdict(found) | {
         "onset_lo": None if interval is None else _bound(interval.lo),
         "onset_hi": None if interval is None else _bound(interval.hi),
@@ -200,9 +97,16 @@ def _row(
         "sensitivity": [
             {"threshold": level, "onset": onset(steps, rates, level).onset} for level in GRID
         ],
-        "text": text(found, first, last, interval),
+        "text": text(found, first, final, interval),
         "bracket": bracket(found.below, found.above),
     }
+
+
+def _reason(evaluated: int, last: int, budget: int) -> str:
+    """Why a curve ends before its crossing, given its last rate, checkpoint and step to be."""
+    if evaluated < last:
+        return "missing_checkpoint"
+    return "aborted" if last < budget else "budget"
 
 
 def _confirmed(found: Onset, counts: Counts, at: int) -> tuple[int | None, Onset]:
@@ -278,5 +182,7 @@ onset_lo, onset_hi   95 % interval; null on a side without a bound, both where n
 interval             how it was had: bootstrap or fieller, +bracket where the jump is large
 isotonic             crossing of the centred isotonic fit (`pipeline.isotonic`)
 confirmed            whether pooled checkpoints hold it over the threshold
+reason               of right: missing_checkpoint (one is known that has no rate), aborted
+                     (training was to go on), budget
 sensitivity          the onset at each threshold of GRID
 """

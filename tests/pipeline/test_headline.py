@@ -76,6 +76,34 @@ def test_people_see_a_later_sustained_crossing_and_why_a_curve_ends() -> None:
     assert status == ["crossed, sustained from 5.0", "right (budget)"]
 
 
+def test_truth_and_gap_stand_at_the_steps_of_the_base_and_the_end_or_are_null() -> None:
+    """No truth at step 0, where the base is: null, not the truth of step 10."""
+    curves = frame(
+        {
+            ("a", "x", "m"): [(0, 0.0), (10, 0.75), (20, 1.0)],
+            ("a", "x", "t"): [(0, None), (10, 0.5), (20, 0.25), (30, 0.25)],
+            ("a", "x", "gap"): [(0, None), (10, 0.25), (20, 0.75), (30, None)],
+        }
+    )
+    (row,) = headline(curves, onsets(curves, "m", ["hack_word"]), "m", "t").to_dicts()
+    assert (row["true_base"], row["true_end"], row["end_step"]) == (None, 0.25, 20)
+    assert (row["gap_base"], row["gap_end"], row["gap_end_lo"]) == (None, 0.75, 0.6875)
+    assert readable(headline(curves, onsets(curves, "m", ["hack_word"]), "m", "t"))[0][
+        "gap at end"
+    ] == ("75 % [68.8, 81.2]")
+
+
+def test_a_base_without_a_hit_reads_as_its_bound() -> None:
+    """1 - 0.05^(1/n_eff) with n_eff = 4096: below 0.073 %."""
+    curves = frame({("a", "x", "m"): [(0, 0.0), (10, 0.75)], ("b", "x", "m"): [(0, 0.25)]})
+    told = curves.with_columns(hits=pl.col("rate") * 4096, n_eff=pl.lit(4096.0), rollouts=4096)
+    found = headline(told, onsets(told, "m", ["hack_word"]), "m", None).sort("run")
+    assert found["base_hits"].to_list() == [0, 1024]
+    assert found["base_bound"].round(6).to_list() == [0.000731, None]
+    assert readable(found)[0]["base rate"] == "0 % (< 0.073 %)"
+    assert (found["n"][0], found["k"][0]) == (4096, 256)
+
+
 def test_people_see_the_fields_in_which_rows_differ_behind_the_run() -> None:
     curves = pl.concat(
         frame({("a", "x", "m"): [(0, 0.1)]}).with_columns(mode=pl.lit(mode)) for mode in "pq"

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from pipeline.curves import curves
 from pipeline.nulls import refusals, refuse
-from pipeline.onset import onset, onsets
+from pipeline.onset import onsets
+from pipeline.rule import onset
 
 
 def rows(paid: int, unpaid: int, lost: dict[str, int], step: int = 0) -> pl.DataFrame:
