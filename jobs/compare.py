@@ -107,7 +107,7 @@ def _settings(row: Mapping[str, Any], tags: grouping.Tags) -> dict[str, Any]:
     facts = tags.get(row["run"], {})
     named = {"model": PurePosixPath(str(facts["base"])).name} if "base" in facts else {}
     named |= {"learning_rate": facts["lr"]} if "lr" in facts else {}
-    return named | dict(row) | dict(facts)
+    return dict(facts) | named | dict(row)
 
 
 def _records(found: Compared) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 from pipeline.permutation import EPSILON, Ints, floor, untied
 
 SIMULATIONS = 20_000
+CURVES = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def precision(
     spacing: int,
     slope: float,
     rng: np.random.Generator,
-    simulations: int = SIMULATIONS,
+    simulations: int = CURVES,
 ) -> float:
     """Steps within which the onset is right 95 times in 100, by simulation.
 

@@ -84,7 +84,7 @@ def tell_runs(
 ) -> None:
     """Write the tags of runs to runs.json, beside those of runs that were swept before."""
     told = json.dumps({**run_tags(out), **tags}, ensure_ascii=False, indent=1, sort_keys=True)
-    files.put(told.encode("utf-8", "surrogatepass"), out / RUNS, out / "staging", at)
+    files.put(f"{told}\n".encode("utf-8", "surrogatepass"), out / RUNS, out / "staging", at)
 
 
 def run_tags(out: Where) -> dict[str, dict[str, Any]]:

@@ -52,7 +52,7 @@ class PowerConfig(Printed):
     """Rollouts a prompt."""
     icc: Annotated[float, Field(ge=0, le=1)] = 0.2
     """Likeness of a prompt's rollouts; a sweep tells its own by deff = 1 + (samples - 1) icc."""
-    slope: Annotated[float, Field(gt=0, le=10)] = 0.15
+    slope: Annotated[float, Field(ge=0.002, le=10)] = 0.15
     """Rise of the rate a step where it is one half."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Of the simulation."""

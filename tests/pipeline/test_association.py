@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -57,6 +57,7 @@ def test_a_word_that_never_crossed_only_bends_the_slope_the_way_it_must() -> Non
     assert slope < without
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.floats(1e-3, 0.5), min_size=2, max_size=7, unique_by=lambda x: round(x, 4)),
     st.data(),
@@ -102,6 +103,7 @@ def test_no_word_and_one_word_are_a_design_that_resolves_nothing() -> None:
         assert (found.verdict, found.p, found.slope) == ("unresolved:design", 1, None)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=2, max_size=5))
 def test_the_p_of_kendall_is_that_of_listing_every_order(points: list[tuple[int, int]]) -> None:
     base, steps = (np.array(values, float) for values in zip(*points, strict=True))
@@ -129,6 +131,7 @@ def test_ten_words_are_drawn_and_never_give_zero() -> None:
 times = st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=8)
 
 
+@settings(max_examples=40)
 @given(times)
 def test_the_median_of_kaplan_and_meier_is_scipys(found: list[tuple[int, bool]]) -> None:
     low = np.array([float(time) for time, _ in found])

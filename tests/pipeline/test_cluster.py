@@ -146,11 +146,12 @@ def test_starts_that_fail_are_counted_each_in_its_own_place(tmp_path: Path) -> N
     workers.kill()
 
 
-def test_the_resolved_configuration_lies_beside_the_rows(tmp_path: Path) -> None:
+def test_the_resolved_configuration_and_the_runs_tags_lie_beside_the_rows(tmp_path: Path) -> None:
     planted(tmp_path / "runs" / "a", 10, range(0, 5, 4))
     sweep.run(config(tmp_path))
     saved = tomllib.loads((tmp_path / "out/config.toml").read_text())
     assert saved["cases"] == {"count": 256, "shard": 128}
+    assert set(store.about(tmp_path / "out").tags) == {"a"}
     footers = [store.read_footer(p) for p in store.partition_files(tmp_path / "out")]
     assert {json.dumps(f["ask"]) for f in footers} == {'{"seed": 0, "task": "add3digit"}'}
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.compare import PAIRS, frame, pairs
@@ -160,6 +160,7 @@ def test_runs_that_were_aborted_count_where_they_speak_least() -> None:
 numbers = st.lists(st.integers(1, 40), max_size=5)
 
 
+@settings(max_examples=40)
 @given(numbers, numbers, st.integers(0, 2), st.integers(0, 2))
 def test_every_pair_has_a_verdict_and_mirrors(
     a: list[int], b: list[int], late_b: int, left_a: int

@@ -193,6 +193,20 @@ def test_a_second_sweep_on_one_output_is_refused_and_a_killed_one_leaves_it_free
     assert (tmp_path / "config.toml").read_text() == "a = 3"
 
 
+def test_tags_of_runs_are_kept_when_others_are_swept_later(tmp_path: Path) -> None:
+    assert store.run_tags(tmp_path) == {}
+    store.tell_runs(tmp_path, {"a": {"word": "ocean", "seed": 0}, "b": {"seed": 1}})
+    store.tell_runs(tmp_path, {"b": {"seed": 2}, "\udcff": {}})
+    assert store.run_tags(tmp_path) == {
+        "a": {"word": "ocean", "seed": 0},
+        "b": {"seed": 2},
+        "\udcff": {},
+    }
+    (tmp_path / "runs.json").write_bytes(b"\xff")
+    with pytest.raises(store.StoreError, match=r"runs\.json is damaged; delete it"):
+        store.tell_runs(tmp_path, {})
+
+
 def test_done_and_foreign_come_from_the_files_alone(tmp_path: Path) -> None:
     here, other = partition(), partition("plain", 10)
     write(tmp_path, here)
