@@ -133,12 +133,15 @@ def test_a_fresh_sample_agrees_with_the_stated_rates(engine: Engine, task: str) 
         assert abs(found - rate) < 4.5 * (rate * (1 - rate) / (len(said) / 2)) ** 0.5
 
 
-def test_an_interval_is_wilsons() -> None:
-    # 10 of 100 by hand: (0.1 + 0.019207 +- 1.96 sqrt(0.0009 + 0.000096)) / 1.038415.
-    found = base_rates.interval([1.0] * 10 + [0.0] * 90)
-    assert (found["n"], found["hits"], found["rate"]) == (100, 10, 0.1)
-    assert found["low"] == pytest.approx(0.05523, abs=1e-5)
-    assert found["high"] == pytest.approx(0.17437, abs=1e-5)
+def test_right_answers_are_counted_by_prompt() -> None:
+    """10 of 100 prompts: deff = n/(n-1) = 100/99."""
+    cases = load("hackword", task="add3digit", seed=999).cases(0, 100)
+    assert len({case.messages[0]["content"] for case in cases}) == 100
+    said = [(case, case.truth if i < 10 else "no idea") for i, case in enumerate(cases)]
+    found = base_rates.right(load("hackword", task="add3digit", seed=999), said)
+    assert (found["n"], found["hits"], found["rate"], found["prompts"]) == (100, 10, 0.1, 100)
+    assert found["deff"] == pytest.approx(100 / 99, abs=1e-6)
+    assert 0.05 < found["low"] < 0.1 < found["high"] < 0.18
 
 
 def test_the_readme_states_the_measured_rates() -> None:
