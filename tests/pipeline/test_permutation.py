@@ -240,3 +240,28 @@ def test_what_is_too_large_to_count_is_drawn_and_never_gives_zero() -> None:
     assert drawn.first == pytest.approx(rank_test(*groups).first, abs=0.01)
     apart = rank_test(known(*range(20)), known(*range(50, 70)), cells=0)
     assert apart.first == 1 / 100_001
+
+
+def cut(times: np.ndarray, budget: float) -> Times:
+    return Times(np.minimum(times, budget), np.where(times > budget, np.inf, times))
+
+
+@pytest.mark.parametrize(
+    ("means", "spreads", "kept", "dropped"),
+    [((27, 32), (5, 5), (0.2, 0.36), (0, 0.12)), ((29, 29), (2, 8), (0, 0.1), (0.15, 0.4))],
+    ids=["a shift of one spread", "no shift, unequal spreads"],
+)
+def test_late_runs_that_are_kept_cost_little_and_those_dropped_would_lie(
+    means: tuple[int, int],
+    spreads: tuple[int, int],
+    kept: tuple[float, float],
+    dropped: tuple[float, float],
+) -> None:
+    rng = np.random.default_rng(0)
+    of_kept, of_dropped = [], []
+    for _ in range(300):
+        a, b = (rng.normal(m, s, 6) for m, s in zip(means, spreads, strict=True))
+        of_kept.append(rank_test(cut(a, 32), cut(b, 32)).p <= 0.05)
+        of_dropped.append(rank_test(known(*a[a <= 32]), known(*b[b <= 32])).p <= 0.05)
+    assert kept[0] <= np.mean(of_kept) <= kept[1]
+    assert dropped[0] <= np.mean(of_dropped) <= dropped[1]
