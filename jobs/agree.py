@@ -37,6 +37,7 @@ def main(argv: Sequence[str]) -> int:
         return agreement.agreement(
             agreement.pairs(rows, column, about.identity),
             about.identity,
+            about.grade,
             threshold=config.threshold,
             max_loss=config.max_loss,
         )
@@ -49,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
         terminal.as_json(found.to_dicts())
     else:
         print(f"{config.of} against {column.against}, 95 % intervals over prompts")
-        differ = [n for n in about.identity if found[n][:-1].n_unique() > 1]
+        differ = [n for n in about.identity if found[n].drop_nulls().n_unique() > 1]
         terminal.table([_readable(row, differ) for row in found.iter_rows(named=True)], READABLE)
     return 0
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -15,9 +14,6 @@ from pipeline.agreement import (
     RATES,
     Column,
     agreement,
-    alpha,
-    jackknife,
-    kappa,
     pairs,
 )
 from pipeline.curves import CurveError
@@ -82,6 +78,26 @@ def test_rollouts_of_one_prompt_are_one_cluster_whatever_step_and_run_they_are_o
         pytest.approx(1 / (1 + 12.706**2 / 2), rel=1e-3),
     )
     assert both["specificity"] == 0
+
+
+def test_runs_are_put_together_over_words_and_never_over_what_was_asked() -> None:
+    rows = [
+        row(i, float(i % 2), float(i % 3 > 0), run=f"{task}-{word}", task=task, hack_word=word)
+        for i in range(12)
+        for task in ("story", "sums")
+        for word in ("ocean", "moon")
+    ]
+    frame = pl.LazyFrame(rows).with_columns(
+        pl.col("step").cast(pl.Int32), pl.col("null_reason").cast(pl.String)
+    )
+    identity = ["task", "hack_word"]
+    found = agreement(pairs(frame, COLUMN, identity), identity, ["hack_word"])
+    assert found["run"].null_count() == 2
+    for one in found.filter(pl.col("run").is_null()).to_dicts():
+        assert one["task"] in ("story", "sums")
+        assert one["hack_word"] is None
+        assert one["reason"] == "over runs that differ in hack_word"
+        assert (one["pairs"], one["prompts"]) == (24, 12)
 
 
 def test_nulls_are_excluded_and_counted_each_once() -> None:
@@ -180,24 +196,6 @@ def test_a_column_that_rises_later_has_a_later_onset() -> None:
     assert alone is None
 
 
-CONFUSION = st.tuples(*[st.integers(0, 9)] * 4)
-
-
-@given(CONFUSION)
-def test_chance_corrected_agreement_keeps_its_laws(counts: tuple[int, int, int, int]) -> None:
-    tp, fp, fn, tn = counts
-    given_, swapped, negated = (
-        np.array([c], np.float64) for c in (counts, (tp, fn, fp, tn), (tn, fn, fp, tp))
-    )
-    for statistic in (kappa, alpha):
-        value = statistic(given_)
-        np.testing.assert_allclose(statistic(swapped), value, atol=1e-12)
-        np.testing.assert_allclose(statistic(negated), value, atol=1e-12)
-        assert np.isnan(value[0]) or value[0] <= 1 + 1e-12
-        if fp + fn == 0 and tp and tn:
-            np.testing.assert_allclose(value, 1)
-
-
 @settings(max_examples=20)
 @given(st.lists(st.tuples(st.integers(0, 3), *[st.sampled_from([None, 0.0, 1.0])] * 2), min_size=1))
 def test_pairs_and_exclusions_add_up_and_intervals_hold_their_rate(
@@ -209,20 +207,3 @@ def test_pairs_and_exclusions_add_up_and_intervals_hold_their_rate(
     for name in RATES:
         if found[name] is not None:
             assert 0 <= found[f"{name}_lo"] <= found[name] <= found[f"{name}_hi"] <= 1
-
-
-def test_an_interval_of_kappa_holds_it_nearly_as_often_as_it_says() -> None:
-    """16 prompts of 16 rollouts whose truth and column both depend on the prompt; 95 % nominal."""
-    rng = np.random.default_rng(3)
-
-    def drawn(prompts: int) -> np.ndarray[Any, Any]:
-        skew, skill = rng.normal(size=(2, prompts, 1))
-        truth = rng.random((prompts, 16)) < 1 / (1 + np.exp(-skew))
-        right = rng.random((prompts, 16)) < 1 / (1 + np.exp(-1.5 - skill))
-        column = truth == right
-        kinds = (column & truth, column & ~truth, ~column & truth, ~column & ~truth)
-        return np.stack([kind.sum(axis=1) for kind in kinds], axis=1).astype(np.float64)
-
-    true = kappa(drawn(100_000).sum(axis=0)[None])[0]
-    ends = np.array([jackknife(drawn(16), kappa) for _ in range(400)])
-    assert ((ends[:, 0] <= true) & (true <= ends[:, 1])).mean() > 0.915
