@@ -2,7 +2,7 @@
 
 onset curves outputs/demo/sweep
 onset curves outputs/demo/sweep --metric r_hack --save curves.parquet
-onset curves other-tool.csv
+onset curves other-tool.csv --plot
 """
 
 import sys
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from jobs import command, terminal
-from pipeline import curves, gap, nulls, readings, standing, store
+from pipeline import curves, gap, nulls, onset, readings, standing, store
 from pipeline.config import CurvesConfig, read
 from pipeline.holdings import settled
 from pipeline.onset import End
 from pipeline.places import Where
+from pipeline.report import plot
 
 SHOWN = 5
 """Refused rates that are named one by one."""
@@ -41,15 +42,28 @@ class Measured:
 def main(argv: Sequence[str]) -> int:
     """Print or save the curves; 0."""
     config = read(CurvesConfig, argv, positional="path")
-    rows = measure(config).frame
+    measured = measure(config)
+    rows = measured.frame
     if config.save:
         config.save.parent.mkdir(parents=True, exist_ok=True)
         rows.write_parquet(config.save)
     if config.json:
         terminal.as_json(rows.to_dicts())
+    elif config.plot:
+        print(plots(measured, config.metric or measured.proxy))
     else:
         terminal.table(rows.to_dicts(), [c for c in rows.columns if rows[c].n_unique() > 1])
     return 0
+
+
+def plots(measured: Measured, metric: str, threshold: float = 0.5) -> str:
+    """A metric's curves, and the true rate where it was measured too, drawn in characters."""
+    prompts = measured.prompts.get(metric)
+    onsets = onset.onsets(measured.frame, metric, measured.identity, threshold, prompts)
+    there = set(measured.frame["metric"]) - {metric}
+    true = measured.true if measured.true in there else None
+    pen = plot.pen(sys.stdout.encoding)
+    return plot.plots(measured.frame, onsets, metric, true, threshold, pen)
 
 
 def measure(config: CurvesConfig) -> Measured:

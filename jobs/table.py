@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from jobs import command, terminal
-from jobs.curves import Measured, measure
+from jobs.curves import Measured, measure, plots
 from pipeline import headline, onset
 from pipeline.config import TableConfig, read
 from pipeline.report import panels
@@ -48,6 +48,8 @@ def show(config: TableConfig, measured: Measured) -> None:
         rows = headline.readable(table)
         shown = [c for c in headline.READABLE if any(row[c] not in (None, "-") for row in rows)]
         terminal.table(rows, shown)
+        if config.plot:
+            print(f"\n{plots(measured, metric, config.threshold)}")
 
 
 if __name__ == "__main__":

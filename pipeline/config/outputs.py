@@ -23,6 +23,8 @@ class CurvesConfig(Printed):
     """Share of a checkpoint's rollouts that may be lost; a rate that lost more is refused."""
     save: ParquetFile | None = None
     """Write the table there, a name that ends in .parquet."""
+    plot: bool = False
+    """Draw the curves in the terminal."""
 
 
 class TableConfig(CurvesConfig):
