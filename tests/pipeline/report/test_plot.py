@@ -1,7 +1,7 @@
 """Curves in characters: every rate in its place, the onset marked, nothing that steers."""
 
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.curves import MEASURES
@@ -57,6 +57,7 @@ def test_a_terminal_without_those_letters_gets_ascii() -> None:
 rates = st.dictionaries(st.integers(0, 500), st.floats(0, 1) | st.none(), min_size=1, max_size=20)
 
 
+@settings(max_examples=25)
 @given(st.dictionaries(st.text(st.characters(), max_size=9), rates, min_size=1, max_size=3))
 def test_no_line_is_wider_and_none_steers(runs: dict[str, dict[int, float | None]]) -> None:
     lines = drawn(runs)
