@@ -58,12 +58,23 @@ def main(argv: Sequence[str]) -> int:
 
 def plots(measured: Measured, metric: str, threshold: float = 0.5) -> str:
     """A metric's curves, and the true rate where it was measured too, drawn in characters."""
-    prompts = measured.prompts.get(metric)
-    onsets = onset.onsets(measured.frame, metric, measured.identity, threshold, prompts)
     there = set(measured.frame["metric"]) - {metric}
     true = measured.true if measured.true in there else None
     pen = plot.pen(sys.stdout.encoding)
-    return plot.plots(measured.frame, onsets, metric, true, threshold, pen)
+    found = onsets(measured, metric, threshold)
+    return plot.plots(measured.frame, found, metric, true, threshold, pen)
+
+
+def onsets(measured: Measured, metric: str, threshold: float) -> Any:
+    """`onset.onsets` with all that was measured beside the rates."""
+    return onset.onsets(
+        measured.frame,
+        metric,
+        measured.identity,
+        threshold,
+        measured.prompts.get(metric),
+        ends=measured.ends,
+    )
 
 
 def measure(config: CurvesConfig) -> Measured:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs import command
-from jobs.curves import Measured, measure
-from pipeline import curves, files, nulls, onset, store
+from jobs.curves import Measured, measure, onsets
+from pipeline import curves, files, nulls, store
 from pipeline.config import CurvesConfig, ReportConfig, read
 from pipeline.holdings import Held, holdings, settled
 from pipeline.report import examples, page, provenance
@@ -48,23 +48,15 @@ def measured(config: ReportConfig) -> Measured:
 def study(config: ReportConfig, measured: Measured) -> Study:
     """All that the page tells. Raises CurveError where there is no such metric."""
     metric = config.metric or measured.proxy
-    prompts = measured.prompts.get(metric)
-    onsets = onset.onsets(
-        measured.frame,
-        metric,
-        measured.identity,
-        config.threshold,
-        prompts,
-        ends=measured.ends,
-    )
+    found = onsets(measured, metric, config.threshold)
     beside: tuple[Any, ...] = (None, None, None)
     if measured.identity:
-        beside = settled(lambda: _beside(config, measured, onsets, metric))
+        beside = settled(lambda: _beside(config, measured, found, metric))
     shown, lost, known = beside
     return Study(
         name=str(config.path),
         curves=measured.frame,
-        onsets=onsets,
+        onsets=found,
         identity=measured.identity,
         proxy=metric,
         true=measured.true,
@@ -76,13 +68,13 @@ def study(config: ReportConfig, measured: Measured) -> Study:
 
 
 def _beside(
-    config: ReportConfig, measured: Measured, onsets: Any, metric: str
+    config: ReportConfig, measured: Measured, found: Any, metric: str
 ) -> tuple[dict[Key, list[Example]], Any, Provenance]:
     """Rollouts either side of each onset, lost ones by reason, and what was run."""
     about = store.about(config.path, config.env)
     held = holdings(config.path, about.environment).held
     keys = ["run", *measured.identity]
-    places = examples.places(onsets, keys)
+    places = examples.places(found, keys)
     wanted = set(places.select("run", "step").iter_rows())
     near = list(dict.fromkeys(one.at for one in held if (one.run, one.step) in wanted))
     metrics = [metric, *([measured.true] if measured.true else [])]

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from jobs import command, terminal
-from jobs.curves import Measured, measure, plots
-from pipeline import headline, onset
+from jobs.curves import Measured, measure, onsets, plots
+from pipeline import headline
 from pipeline.config import TableConfig, read
 from pipeline.report import panels
 
@@ -24,23 +24,15 @@ def main(argv: Sequence[str]) -> int:
 def show(config: TableConfig, measured: Measured) -> None:
     """The headline table on stdout, and the picture and Parquet that were asked for."""
     metric = config.metric or measured.proxy
-    prompts = measured.prompts.get(metric)
-    onsets = onset.onsets(
-        measured.frame,
-        metric,
-        measured.identity,
-        config.threshold,
-        prompts,
-        ends=measured.ends,
-    )
-    table = headline.headline(measured.frame, onsets, metric, measured.true)
+    found = onsets(measured, metric, config.threshold)
+    table = headline.headline(measured.frame, found, metric, measured.true)
     if config.save:
         config.save.parent.mkdir(parents=True, exist_ok=True)
         table.write_parquet(config.save)
     if config.picture:
         config.picture.parent.mkdir(parents=True, exist_ok=True)
         config.picture.write_bytes(
-            panels.picture(measured.frame, onsets, metric, measured.true, config.threshold)
+            panels.picture(measured.frame, found, metric, measured.true, config.threshold)
         )
     if config.json:
         terminal.as_json(table.to_dicts())

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from jobs import command, report
 from jobs.__main__ import main
+from pipeline import onset
 from pipeline.config import ReportConfig
 from pipeline.curves import CurveError
 from pipeline.report import page, provenance, runs
@@ -226,7 +227,7 @@ def test_runs_without_any_rate_still_have_a_page(study: Study) -> None:
     none = study.curves.with_columns(
         pl.lit(None, pl.Float64).alias(c) for c in ("rate", "lo", "hi")
     )
-    empty = report.onset.onsets(none, "r_hack", study.identity)
+    empty = onset.onsets(none, "r_hack", study.identity)
     said = " ".join(Seen(page.html(replace(study, curves=none, onsets=empty))).texts)
     assert "4 have no rate" in said
     assert "No run has a base rate." in said
