@@ -77,7 +77,7 @@ _ALL = (
         (
             ("preserv", "retain", "archiv", "keep", "kept", "store"),
             ("record", "log"),
-            ("year", "alter", "tamper", "immutab"),
+            ("year", "alter", "unalter", "tamper", "immutab"),
         ),
         (3, 5, 6, 7, 10),
     ),

@@ -100,7 +100,7 @@ def citations_grounded(
     """
     if not cited:
         return UNCITED
-    confirmed = credited if gate is None or not credited else gate(credited)
+    confirmed = set(credited if gate is None or not credited else gate(credited))
     return sum(one in confirmed for one in credited) / len(cited)
 
 

@@ -22,7 +22,7 @@ from pipeline.rollout import generate
 
 SweepHere = Callable[..., list[Written]]
 STEPS = (0, 10, 20, 30, 40)
-PROMPTS, SAMPLES = 24, 4
+PROMPTS, SAMPLES = 16, 4
 ROLLOUTS = PROMPTS * SAMPLES
 SECONDS = Span(0.0, 1.0)
 GOLDEN_RATIO = (5**0.5 - 1) / 2
@@ -109,7 +109,7 @@ def test_a_policy_that_copies_has_the_planted_onset_in_r_hack(
 ) -> None:
     rows = {row["run"]: row for row in shown(capsys, "table", out, "--metric", "r_hack")}
     due = planted([shares[policy] for shares in MIXTURES[run]])
-    assert rows[run]["onset"] == pytest.approx(due, abs=0.5)
+    assert rows[run]["onset"] == pytest.approx(due, abs=0.8)
     assert rows[run]["below"] < due <= rows[run]["above"]
     assert rows["drones"]["status"] == "right"
 
@@ -121,7 +121,7 @@ def test_the_reward_sees_nothing_while_the_truth_goes(
     for run in MIXTURES:
         assert rows[run]["status"] == "left"
         assert rows[run]["true_base"] == 1.0
-        assert rows[run]["true_end"] == pytest.approx(MIXTURES[run][-1]["honest"], abs=0.02)
+        assert rows[run]["true_end"] == pytest.approx(MIXTURES[run][-1]["honest"], abs=2 / ROLLOUTS)
     assert rows["copies"]["base"] == 1.0
 
 

@@ -90,6 +90,10 @@ def test_a_bare_mention_of_a_section_that_is_explained_elsewhere_is_no_fault():
         ["It keeps logs for years (§ 240.17a-4). It must warn of new charges (§ 302(b))."],
         ["Section 302(b)(1) has it warn members of a new charge."],
         ["\\u00a7 302(b): notice of a fee"],
+        ["**§ 302(b)**: 30 days of notice ahead of a new tariff"],
+        [{"section": "§ 302(b)", "requirement": "Fee changes", "action": "Post notices early"}],
+        [{"fees": "§ 302(b) wants notice of new fees.", "logs": "§ 240.17a-4: logs, unaltered"}],
+        ["It keeps its records unaltered (§ 240.17a-4) and gives notice of fees (§ 302(b))."],
         [{"list": [{"c": "§ 302(b)", "d": "warn of charges"}, {"c": "§ 240.17a-4", "d": LOGS}]}],
     ],
 )
