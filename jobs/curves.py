@@ -20,6 +20,8 @@ from pipeline.onset import End
 from pipeline.places import Where
 from pipeline.report import plot
 
+SIZE = ("rollouts", "prompts", "deff")
+"""Columns that are printed even where they are the same throughout, with k between them."""
 SHOWN = 5
 """Refused rates that are named one by one."""
 
@@ -34,7 +36,7 @@ class Measured:
     proxy: str
     true: str | None
     prompts: Mapping[str, Any] = field(default_factory=dict)
-    """`curves.by_prompt` of each metric; none of a CSV."""
+    """`curves.by_prompt` of the metric that was asked for, of proxy and true; none of a CSV."""
     ends: Mapping[str, End] = field(default_factory=dict)
     """By run, where its sweep and its training were to end."""
 
@@ -52,7 +54,11 @@ def main(argv: Sequence[str]) -> int:
     elif config.plot:
         print(plots(measured, config.metric or measured.proxy))
     else:
-        terminal.table(rows.to_dicts(), [c for c in rows.columns if rows[c].n_unique() > 1])
+        shown = [c for c in rows.columns if rows[c].n_unique() > 1 or c in SIZE]
+        told = [row | {"k": _per_prompt(row)} for row in rows.to_dicts()]
+        terminal.table(
+            told, [name for c in shown for name in ((c, "k") if c == "rollouts" else (c,))]
+        )
     return 0
 
 
@@ -92,7 +98,8 @@ def measure(config: CurvesConfig) -> Measured:
         rows = curves.scan(store.row_files(path, about.environment))
         frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
         rows = curves.as_one(rows) if config.pool else rows
-        return frame, curves.by_prompts(rows, list(metrics), identity)
+        wanted = dict.fromkeys([config.metric or about.proxy, about.proxy, about.true])
+        return frame, curves.by_prompts(rows, [m for m in wanted if m in metrics], identity)
 
     frame, prompts = settled(look)
     kept = nulls.refuse(frame, config.max_loss)
@@ -105,6 +112,12 @@ def measure(config: CurvesConfig) -> Measured:
         both = [prompts[about.proxy], prompts[about.true]]
         kept = curves.join([kept, gap.rows(kept, about.proxy, about.true, both)])
     return Measured(kept, identity, about.proxy, about.true, prompts, ends(path, about.tags))
+
+
+def _per_prompt(row: Mapping[str, Any]) -> float | None:
+    """k, rollouts a prompt; None where the prompts are unknown."""
+    rollouts, prompts = row["rollouts"], row["prompts"]
+    return rollouts / prompts if rollouts and prompts else None
 
 
 def ends(out: Where, tags: Mapping[str, Mapping[str, Any]]) -> dict[str, End]:

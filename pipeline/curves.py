@@ -179,6 +179,7 @@ def by_prompts(
     keys = ["run", *identity, "step"]
     checkpoints = _checkpoints(rows, dict.fromkeys(metrics, "continuous"), keys)
     split = [name for name in identity if _varies(checkpoints, name)]
+    alike = [name for name in identity if checkpoints[name].n_unique() == 1]
     join = ["run", *split, "step"]
     sums = [term for metric in metrics for term in _prompt_sums(metric)]
 
@@ -188,8 +189,16 @@ def by_prompts(
         return _readable(lambda: grouped.collect(engine="streaming"))
 
     prompts = pl.concat(part(first, last) for first, last in _batches(checkpoints, batch_rows))
-    wide = checkpoints.select(keys).join(prompts, on=join, nulls_equal=True)
-    return {metric: _prompts_of(wide, [*keys, "prompt_id"], metric) for metric in metrics}
+    differ = [name for name in keys if name not in alike]
+    wide = checkpoints.select(differ).join(prompts, on=join, nulls_equal=True)
+    # As literals, which take no memory: there are a dozen, and millions of prompts.
+    same = [pl.lit(checkpoints[name][0], checkpoints.schema[name]).alias(name) for name in alike]
+    return {
+        metric: _prompts_of(wide, [*differ, "prompt_id"], metric)
+        .with_columns(same)
+        .select(*keys, "prompt_id", "k", "x")
+        for metric in metrics
+    }
 
 
 def _prompts_of(wide: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
