@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from jobs.__main__ import main
+from pipeline.compaction import compact
 
 
 @pytest.fixture
@@ -48,6 +49,18 @@ def test_scores_of_ones_own_that_repeat_the_truth_agree_with_it_wholly(
     assert "1 scores are of no row here, as run" in said.err
     assert main(asked) == 2
     assert "give --cut" in capsys.readouterr().err
+
+
+def test_a_compacted_output_says_the_same(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agree = ["agree", str(out), "--of", "r_true", "--json"]
+    screen = ["screen", str(out), "--words", "ocean", "--at", "0.1", "--json"]
+    told = []
+    for _ in range(2):
+        assert main(agree) == 0
+        assert main(screen) == 0
+        told.append(capsys.readouterr().out)
+        compact(out)
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize(
