@@ -36,6 +36,10 @@ def main(argv: Sequence[str]) -> int:
         return 0
     for note in wanted.notes:
         terminal.line(f"note: {note}")
+    if config.order.strategy == "adaptive":
+        terminal.line(
+            "note: an adaptive sweep runs a part of this; sweep --dry-run says how it goes"
+        )
     terminal.table(rows, list(rows[0]))
     for name, value in total.items():
         print(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value:.4g}")

@@ -20,7 +20,7 @@ from pipeline.places import Where
 from pipeline.printable import one_line
 
 REASONS = 20
-"""Lines of reasons that are printed; --json has them all."""
+"""Lines of reasons, and of notes, that are printed; --json has them all."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -84,10 +84,11 @@ def show(found: dict[str, Any], now: float) -> None:
         f"skipped: run {one['run']!r} step {one['step']}: {terminal.cell(one['why'])}"
         for one in found["skipped"]
     ]
-    for line in [*whys[:REASONS], *found["notes"]]:
-        print(one_line(line))
-    if len(whys) > REASONS:
-        print(f"and {len(whys) - REASONS} more; --json has them all")
+    for lines in (whys, found["notes"]):
+        for line in lines[:REASONS]:
+            print(one_line(line))
+        if len(lines) > REASONS:
+            print(f"and {len(lines) - REASONS} more; --json has them all")
     print(terminal.cell(_sentence(found, now)))
 
 

@@ -34,6 +34,8 @@ from pipeline.records import Failure, Work, Written
 
 DRAIN_SECONDS = 8.0
 """What is under way has so long to be written after a signal to stop."""
+SHOWN = 20
+"""Runs of an adaptive sweep that are told one by one."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -58,8 +60,10 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
             failures, signalled = ([], 0) if order.is_over else _sweep(config, order, told, at)
             if signalled:
                 told.ended = f"{status.INTERRUPTED} (signal {signalled})"
-    for said in order.searched:
+    for said in order.searched[:SHOWN]:
         terminal.line(str(said))
+    if len(order.searched) > SHOWN:
+        terminal.line(f"and {len(order.searched) - SHOWN} runs more; onset status --json has all")
     for failure in _first_of_each(failures):
         where = f"run {failure.partition.run!r} step {failure.partition.step}"
         terminal.line(f"failed: {where}: {failure.reason}")

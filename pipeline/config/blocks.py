@@ -136,7 +136,8 @@ class OrderBlock(BaseConfig):
     """Which checkpoints are evaluated, and in what order. None of this changes a row."""
 
     strategy: Literal["full", "adaptive"] = "full"
-    """`full`: every checkpoint. `adaptive`: those that tell where each curve crosses first."""
+    """`full`: every checkpoint. `adaptive`: those that tell where each curve crosses first, asked
+    the first shard of the cases, and all cases where that leaves open which side a rate is on."""
     grid: Annotated[int, Field(ge=1)] = 25
     """Steps between the checkpoints that `adaptive` begins with: a shorter excursion is missed."""
     threshold: Annotated[float, Field(gt=0, lt=1)] = 0.5

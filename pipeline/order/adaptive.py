@@ -40,6 +40,7 @@ class Adaptive:
         self._searches = {run.name: self._search(run, block) for run in plan.runs}
         self._answers: dict[tuple[str, Ask], Curves] = {}
         self._news = set(self._parts)
+        self._asked: tuple[int, list[tuple[str, Ask]]] = (0, [])
 
     def _search(self, run: Run, block: OrderBlock) -> Search:
         last = run.checkpoints[-1]
@@ -57,11 +58,7 @@ class Adaptive:
         """The next round; empty once the search is over."""
         asked = self._following()
         keys = {one.key for run, ask in asked for one in self._of(run, ask)}
-        works = [
-            work
-            for work in owed(self.plan.works, self.done)
-            if any(partition.key in keys for partition in work.partitions)
-        ]
+        works = owed(self._with(keys), self.done)
         self.asked |= {partition.key for work in works for partition in work.partitions}
         return works
 
@@ -70,18 +67,29 @@ class Adaptive:
         return not self._following()
 
     def outlook(self) -> list[str]:
-        """What the search would begin with, for people."""
-        asked = self._following()
-        return [str(one) for one in self.searched] + [
-            f"adaptive: run {run!r}: next {', '.join(str(a.step) for r, a in asked if r == run)}"
-            for run in dict.fromkeys(run for run, _ in asked)
-        ]
+        """How the search stands and what it would do next, for people."""
+        lines = []
+        for said in self.searched:
+            own = self._searches[said.run]
+            seen = f"; the trainer's log crosses within {own.window}" if own.window else ""
+            asked = [str(ask.step) for run, ask in self._following() if run == said.run]
+            lines += [
+                str(said),
+                f"adaptive: run {said.run!r}: a grid of {len(own.coarse)} checkpoints"
+                f"{seen}; next steps {', '.join(asked) or 'none'}",
+            ]
+        return lines
 
     @property
     def so_far(self) -> Plan:
         """The part of the plan that is there or was asked: nothing else is owed."""
-        rest = {one.key for one in self.plan.partitions} - self.done - self.asked
-        return replace(self.plan, works=tuple(owed(self.plan.works, rest)))
+        kept = self.done | self.asked
+        rest = {one.key for one in self.plan.partitions} - kept
+        return replace(self.plan, works=tuple(owed(self._with(kept), rest)))
+
+    def _with(self, keys: Collection[str]) -> list[Work]:
+        """Works with one of these partitions: what is generated for one serves the others."""
+        return [w for w in self.plan.works if any(one.key in keys for one in w.partitions)]
 
     @property
     def searched(self) -> tuple[Searched, ...]:
@@ -99,10 +107,13 @@ class Adaptive:
 
     def _following(self) -> list[tuple[str, Ask]]:
         """The next round, by what is there now."""
-        news = [place for place in self._parts if place in self._news]
-        self._news.clear()
-        self._answers |= settled(lambda: dict(self._answered(news)))
-        return rounds.following(self._searches, self._answers, self.workers)
+        if self._news or self._asked[0] != self.workers:
+            news = [place for place in self._parts if place in self._news]
+            self._news.clear()
+            self._answers |= settled(lambda: dict(self._answered(news)))
+            asked = rounds.following(self._searches, self._answers, self.workers)
+            self._asked = self.workers, asked
+        return self._asked[1]
 
     def _answered(self, places: Sequence[Place]) -> Iterator[tuple[tuple[str, Ask], Curves]]:
         held: dict[str, Held] = {}

@@ -22,13 +22,18 @@ def following(
     """The next round by run; none once every curve's search is over.
 
     What others have evaluated counts too: it ends a search, and is refined where the search of its
-    own has nothing left to ask.
+    own has nothing left to ask. A run that is over is asked no more, whatever joins it.
     """
-    at_hand = _round(searches, known(searches, answers), workers)
-    for asked in played(searches, lambda *one: answers[one], workers) if at_hand else ():
-        if absent := [one for one in asked if one not in answers]:
-            return absent
-    return at_hand
+    present = known(searches, answers)
+    unfinished = {run: own for run, own in searches.items() if _of_run(own, present[run], 1)}
+    playing = dict(searches)
+    for asked in played(playing, lambda *one: answers[one], workers) if unfinished else ():
+        absent = [one for one in asked if one not in answers]
+        if wanted := [one for one in absent if one[0] in unfinished]:
+            return wanted
+        for run, _ in absent:
+            playing.pop(run, None)
+    return _round(unfinished, present, workers)
 
 
 def known(searches: Mapping[str, Search], answers: Answers) -> dict[str, dict[int, Curves]]:
@@ -43,12 +48,16 @@ def known(searches: Mapping[str, Search], answers: Answers) -> dict[str, dict[in
 def played(
     searches: Mapping[str, Search], answer: Callable[[str, Ask], Curves], workers: int
 ) -> Iterator[list[tuple[str, Ask]]]:
-    """The rounds of a search from its beginning. A round is answered when the next is wanted."""
+    """The rounds of a search from its beginning. A round is answered when the next is wanted.
+
+    A run that is taken out of `searches` meanwhile is asked no more.
+    """
     so_far: dict[str, dict[int, Curves]] = {run: {} for run in searches}
     while asked := _round(searches, so_far, workers):
         yield asked
         for run, ask in asked:
-            so_far[run][ask.step] = answer(run, ask)
+            if run in searches:
+                so_far[run][ask.step] = answer(run, ask)
 
 
 def _round(searches: Mapping[str, Search], known: Known, workers: int) -> list[tuple[str, Ask]]:

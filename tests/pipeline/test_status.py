@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import status
-from pipeline.status import Plan, Planned, Skipped, Snapshot
+from pipeline.status import Plan, Planned, Searched, Skipped, Snapshot
 
 PLAN = Plan(tuple(Planned(f"k{i}", "hackword", "ab"[i // 3], i % 3, 10) for i in range(6)))
 
@@ -118,3 +118,30 @@ def test_a_snapshot_of_one_wrong_field_is_damaged_or_still_one(
         found = status.parse_snapshot(json.dumps(changed).encode())
         assert status.state(found, True)
         status.standings(PLAN, set(), found, True)
+
+
+SEARCHED = Searched("a\n", 1001, (0, 25, 1000), 25, False)
+
+
+def test_what_an_adaptive_sweep_evaluated_comes_back_and_an_older_plan_has_none() -> None:
+    plan = Plan(PLAN.partitions, (), (SEARCHED,))
+    assert status.parse_plan(status.dump_plan(plan)) == plan
+    older = json.loads(status.dump_plan(plan))
+    del older["searched"]
+    assert status.parse_plan(json.dumps(older).encode()).searched == ()
+    assert status.joined(plan, PLAN, set()).searched == (SEARCHED,)
+    assert status.joined(PLAN, plan, set()).searched == ()
+
+
+@pytest.mark.parametrize("searched", [3, "ab", {"a": 1}, [["a", 1, 25]], [["a", 1, 25, 0, 5]]])
+def test_a_search_of_another_form_is_damaged(searched: Any) -> None:
+    said = {"partitions": [], "skipped": [], "searched": searched}
+    with pytest.raises(status.Damaged):
+        status.parse_plan(json.dumps(said).encode())
+
+
+def test_a_search_says_what_it_saw_and_what_it_would_miss() -> None:
+    assert str(SEARCHED) == (
+        "adaptive: run 'a\\n': 3 of 1,001 checkpoints evaluated so far; excursions shorter than 25 "
+        "steps would be missed; steps 0 25 1000"
+    )

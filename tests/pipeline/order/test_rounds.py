@@ -67,6 +67,14 @@ def test_what_others_have_evaluated_ends_a_search() -> None:
     assert following({"a": RUNS["a"]}, answers, 1) == []
 
 
+def test_a_run_that_is_over_is_asked_no_more_when_another_joins_it() -> None:
+    own = {"a": RUNS["a"]}
+    answers = {one: JUMPS(*one) for one in all_asked(own, JUMPS, 8)}
+    while asked := following(RUNS, answers, 8):
+        assert {run for run, _ in asked} <= {"b", "c"}
+        answers |= {one: JUMPS(*one) for one in asked}
+
+
 def test_a_crossing_that_others_have_seen_is_refined_once_nothing_else_is_left() -> None:
     own = {"a": RUNS["a"]}
     answers = {one: JUMPS(*one) for one in all_asked(own, JUMPS, 1)}
