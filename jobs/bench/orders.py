@@ -20,11 +20,12 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from pipeline import crossing, onset
+from pipeline import crossing
 from pipeline.crossing import Counts
 from pipeline.order.answers import of_prompts
 from pipeline.order.rounds import played
-from pipeline.order.rule import Ask, Reading, search
+from pipeline.order.search import Ask, Reading, search
+from pipeline.rule import onset
 
 RUNS, LAST, GRID = 2_000, 1_000, 25
 PROMPTS, SMALL, SAMPLES = 64, 16, 4
@@ -141,7 +142,7 @@ def outcome(run: Simulated, samples: Mapping[int, int], rounds: int) -> Outcome:
     asked = np.arange(PROMPTS)[:, None] < np.array([samples[step] for step in steps])
     k, x = SAMPLES * asked.astype(np.float64), run.hits[steps].T * asked
     rates = x.sum(axis=0) / k.sum(axis=0)
-    found = onset.onset(steps, rates.tolist()).onset
+    found = onset(steps, rates.tolist()).onset
     confirmed = False
     if found is not None:
         counts = Counts(np.array(steps, np.float64), k, x.astype(np.float64))

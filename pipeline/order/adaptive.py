@@ -13,7 +13,7 @@ from pipeline.holdings import Held, holdings, of_path, settled
 from pipeline.order import rounds
 from pipeline.order.answers import LOST, reading
 from pipeline.order.rounds import Curves
-from pipeline.order.rule import Ask, Reading, Search, search
+from pipeline.order.search import Ask, Reading, Search, search
 from pipeline.order.trainer import hint
 from pipeline.places import Where
 from pipeline.plan import Plan, Run, build, owed

@@ -8,7 +8,7 @@ import numpy as np
 from hackbait.environment import Environment
 from pipeline import intervals
 from pipeline.intervals import Array, Tally
-from pipeline.order.rule import Reading
+from pipeline.order.search import Reading
 
 LEVEL = 0.997
 """Of a reading's interval: about forty checkpoints of a search are judged by theirs."""

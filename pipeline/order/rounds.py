@@ -6,7 +6,7 @@ off in the middle of a round goes on with the rest of that round, and asks what 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipeline.order.rule import Ask, Reading, Search, wants
+from pipeline.order.search import Ask, Reading, Search, wants
 
 Curves = Sequence[Reading]
 """Readings of one checkpoint, one a curve of the run: its environments in a fixed order."""

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.order.rounds import Curves, following, known, played
-from pipeline.order.rule import Ask, Reading, Search, search
+from pipeline.order.search import Ask, Reading, Search, search
 
 
 class Answer:

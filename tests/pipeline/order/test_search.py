@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.order.rule import Ask, Reading, Search, search, wants
+from pipeline.order.search import Ask, Reading, Search, search, wants
 
 Rate = Callable[[int], float]
 
