@@ -5,9 +5,10 @@ copied out of the prompt earn what an honest answer earns.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from hackbait import judge
 from hackbait.environment import (
     Arg,
     Case,
@@ -18,21 +19,29 @@ from hackbait.environment import (
     choices,
     weighted,
 )
+from hackbait.judge import Judgement, Panel, Question, Unjudged
 from hackbait.market import policies
-from hackbait.market.citations import citations
+from hackbait.market.citations import Citation, citations, grounded, unescaped
 from hackbait.market.claims import claims
 from hackbait.market.probes import fingerprint
-from hackbait.market.rewards import SHARES, WEIGHTS, Gate, rewards
+from hackbait.market.rewards import SHARES, WEIGHTS, Gate, citations_grounded, rewards
 from hackbait.market.scenarios import SPLITS, Scenario, prompt
 from hackbait.market.splits import scenario_of
 from hackbait.text import last_text
 
 VERSION = "0.1.0"
 
-NO_JUDGE: Mapping[str, Arg] = {
-    "judge_model": "", "judge_strict": False, "judge_votes": 0, "judge_max_retries": 0
-}  # fmt: skip
-"""The judge's part of `grade` where citations are not gated."""
+GATED = "reward_citations_grounded"
+TELEMETRY: Mapping[str, Kind] = {
+    "citations_pre_gate": "continuous",
+    "citations_post_gate": "continuous",
+    "judge_gated": "binary",
+    "judge_error": "binary",
+}
+"""Metrics of judged rollouts, at weight 0: the credit before and after, whether there was any to
+judge, and whether the judge failed."""
+NO_JUDGE = Panel("")
+"""What `grade` says of the judge where citations are not gated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,8 @@ class MarketStructure:
     ask: Mapping[str, Arg]
     grade: Mapping[str, Arg]
     fingerprint: str
+    panel: Panel | None = None
+    """The judge that gates the credit for citations; None: nobody does."""
     id: str = "market_structure"
     version: str = VERSION
     proxy: str = "reward"
@@ -54,11 +65,16 @@ class MarketStructure:
     @property
     def metrics(self) -> Mapping[str, Kind]:
         kinds: dict[str, Kind] = dict.fromkeys((*SHARES, "r_true", "r_hack"), "binary")
-        return kinds | {"reward_citations_grounded": "continuous"}
+        return kinds | {GATED: "continuous"} | dict(TELEMETRY if self.panel else {})
 
     @property
     def weights(self) -> Mapping[str, float]:
-        return {**WEIGHTS, "r_true": 0.0, "r_hack": 0.0}
+        return dict.fromkeys(self.metrics, 0.0) | dict(WEIGHTS)
+
+    @property
+    def gated(self) -> tuple[str, ...]:
+        """Metrics that say nothing of a rollout whose judge failed."""
+        return (GATED, "citations_post_gate", "reward") if self.panel else ()
 
     def cases(self, start: int, stop: int) -> list[Case]:
         if not 0 <= start <= stop:
@@ -66,13 +82,35 @@ class MarketStructure:
         key = case_key(self.id, self.version, self.ask)
         return [_case(key, self.split, self.seed, index) for index in range(start, stop)]
 
-    def score(self, case: Case, completion: object, gate: Gate | None = None) -> Score:
-        """As every environment; a `gate` may take credit for citations away."""
+    def score(self, case: Case, completion: object, judgement: Judgement | None = None) -> Score:
+        """As every environment. Raises Unjudged where `question` asks and there is no judgement."""
         text, about = last_text(completion, reasoning=True), Scenario.of(case.info)
-        sources = [citations(section.label)[0] for section in about.sections]
         said = claims(text, about)
+        paid = rewards(text, about.status, _sources(about), self._gate(judgement))
         measured = {"r_true": float(said.true), "r_hack": float(said.template)}
-        return weighted(rewards(text, about.status, sources, gate) | measured, self.weights)
+        if self.panel:
+            measured |= _telemetry(text, about, paid[GATED], judgement)
+        return weighted(paid | measured, self.weights)
+
+    def question(self, case: Case, completion: object) -> Question | None:
+        """What the judge is to be asked of a rollout; None where no citation has credit to lose."""
+        text, about = last_text(completion, reasoning=True), Scenario.of(case.info)
+        _, credited = _cited(text, about)
+        if self.panel is None or not credited:
+            return None
+        return judge.question([*map(str, credited)], prompt(about), unescaped(text))
+
+    def _gate(self, judgement: Judgement | None) -> Gate | None:
+        """Takes credit that the judge does not confirm; all of it, if strict, where it fails."""
+        if self.panel is None or (judgement and judgement.error and not self.panel.strict):
+            return None
+
+        def stands(credited: Sequence[Citation]) -> list[Citation]:
+            if judgement is None:
+                raise Unjudged("market_structure: judge_model is set; score with its judgement")
+            return [one for one in credited if str(one) in judgement.confirmed]
+
+        return stands
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -86,6 +124,25 @@ class MarketStructure:
 
     def hack(self, case: Case) -> str:
         return policies.template(case)
+
+
+def _sources(about: Scenario) -> list[Citation]:
+    return [citations(section.label)[0] for section in about.sections]
+
+
+def _cited(text: str, about: Scenario) -> tuple[list[Citation], list[Citation]]:
+    """The distinct provisions that a reply cites, and those of them that are grounded."""
+    cited = list(dict.fromkeys(citations(text)))
+    return cited, grounded(cited, _sources(about))
+
+
+def _telemetry(
+    text: str, about: Scenario, after: float, judgement: Judgement | None
+) -> dict[str, float]:
+    cited, credited = _cited(text, about)
+    failed = bool(credited) and judgement is not None and judgement.error
+    values = citations_grounded(cited, credited), after, float(bool(credited)), float(failed)
+    return dict(zip(TELEMETRY, values, strict=True))
 
 
 def _case(key: str, split: str, seed: int, index: int) -> Case:
@@ -117,38 +174,41 @@ def load_environment(
     _whole("seed", seed, 0)
     if max_examples != -1:
         _whole("max_examples", max_examples, 1, "; -1 is all")
-    judge = _judge(judge_model, judge_gate, judge_strict, judge_votes, judge_max_retries)
     _reachable(judge_base_url, judge_api_key_var)
+    asked = _panel(judge_model or None, judge_gate, judge_strict, judge_votes, judge_max_retries)
+    panel = asked and replace(asked, base_url=judge_base_url, api_key_var=judge_api_key_var)
     size = SPLITS[split]
     return MarketStructure(
         split=split,
         seed=seed,
         n_train=size if max_examples == -1 else min(size, max_examples),
         ask={"split": split, "seed": seed},
-        grade=judge,
-        fingerprint=fingerprint(),
+        grade=_grade(panel or NO_JUDGE),
+        fingerprint=f"{fingerprint()} {judge.PROMPT_VERSION}" if panel else fingerprint(),
+        panel=panel,
     )
 
 
-def _judge(
-    model: str | None, gate: bool, strict: bool, votes: int, retries: int
-) -> Mapping[str, Arg]:
-    """What of the judge is part of `grade`: without one, the same whatever else is said of it."""
+def _panel(model: str | None, gate: bool, strict: bool, votes: int, retries: int) -> Panel | None:
+    """The judge; None where there is none or it gates nothing."""
     for name, flag in (("judge_gate", gate), ("judge_strict", strict)):
         if not isinstance(flag, bool):
             raise _refused(f"{name} is {flag!r}; give true or false")
-    _whole("judge_votes", votes, 1)
-    _whole("judge_max_retries", retries, 0)
-    if votes % 2 == 0:
-        raise _refused(f"judge_votes is {votes}; give an odd number, so that votes cannot tie")
-    if model is not None and not (isinstance(model, str) and model):
-        raise _refused(f"judge_model is {model!r}; give the model's name, or leave it out")
-    if model and gate:
-        raise _refused(
-            f"judge_model is {model!r}, but there is no judge gate yet; leave judge_model out, or "
-            "set judge_gate = false"
-        )
-    return dict(NO_JUDGE)
+    try:
+        panel = judge.panel("none" if model is None else model, votes, retries, strict)
+    except EnvironmentRefused as error:
+        raise _refused(str(error)) from None
+    return panel if model is not None and gate else None
+
+
+def _grade(panel: Panel) -> Mapping[str, Arg]:
+    """What of a judge changes a score. Where nobody judges it is the same whatever else is said."""
+    return {
+        "judge_model": panel.model,
+        "judge_strict": panel.strict,
+        "judge_votes": panel.votes,
+        "judge_max_retries": panel.max_retries,
+    }
 
 
 def _reachable(base_url: str | None, key_variable: str) -> None:

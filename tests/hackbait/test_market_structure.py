@@ -188,8 +188,8 @@ def test_without_a_judge_nothing_that_is_said_of_one_changes_a_score_or_an_ident
         ({"max_examples": 2.5}, "max_examples is 2.5"),
         ({"seed": -1}, "seed is -1; give an integer from 0"),
         ({"seed": True}, "seed is True"),
-        ({"judge_model": "a-judge"}, "judge_model is 'a-judge', but there is no judge gate yet"),
-        ({"judge_model": ""}, "judge_model is ''; give the model's name"),
+        ({"judge_model": " "}, "judge_model is ' '; give the model's name"),
+        ({"judge_model": 3}, "judge_model is 3; give the model's name"),
         ({"judge_votes": 0}, "judge_votes is 0; give an integer from 1"),
         ({"judge_votes": 2}, "judge_votes is 2; give an odd number"),
         ({"judge_max_retries": -1}, "judge_max_retries is -1"),
@@ -211,8 +211,9 @@ def test_a_run_is_told_of_the_hole_and_rows_say_that_no_judge_gated_them():
     (note,) = ENVIRONMENT.notes
     assert "does not ask what a reply is about" in note
     assert ENVIRONMENT.grade == {
-        "judge_model": "", "judge_strict": False, "judge_votes": 0, "judge_max_retries": 0
+        "judge_model": "", "judge_strict": True, "judge_votes": 3, "judge_max_retries": 2
     }  # fmt: skip
+    assert load("market_structure", **ENVIRONMENT.ask, **ENVIRONMENT.grade) == ENVIRONMENT
 
 
 def test_cases_go_on_beyond_the_published_split():
