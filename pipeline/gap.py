@@ -25,9 +25,10 @@ def rows(
     chosen = curves.filter(pl.col("metric") == proxy)
     of_true = curves.filter(pl.col("metric") == true).select(*keys, *_SIDE)
     both = chosen.join(of_true, on=keys, how="inner", suffix="|true", nulls_equal=True)
-    both = both.join(
-        correlations(tallies[0], tallies[1], keys), on=keys, how="left", nulls_equal=True
-    )
+    # A key that is the same throughout need not be joined on for each of millions of prompts.
+    differ = ["run", *(k for k in keys[1:-1] if tallies[0][k].n_unique() > 1), "step"]
+    shared = correlations(tallies[0], tallies[1], differ)
+    both = both.join(shared, on=differ, how="left", nulls_equal=True)
     first, second = (
         [both[name + end].to_numpy().astype(np.float64) for name in ("rate", "lo", "hi")]
         for end in ("", "|true")
@@ -59,9 +60,15 @@ def correlations(proxy: pl.DataFrame, true: pl.DataFrame, keys: Sequence[str]) -
 
     Null where the prompts do not differ in either.
     """
-    both = proxy.join(true, on=[*keys, "prompt_id"], suffix="|true", nulls_equal=True)
-    a = pl.col("x") - pl.col("k") * pl.col("x").sum() / pl.col("k").sum()
-    b = pl.col("x|true") - pl.col("k|true") * pl.col("x|true").sum() / pl.col("k|true").sum()
+    needed = [*keys, "prompt_id", "k", "x"]
+    both = proxy.select(needed).join(
+        true.select(needed), on=needed[:-2], suffix="|true", nulls_equal=True
+    )
+    # x N - k X is exact for counts, so that prompts that do not differ are exactly 0.
+    a, b = (
+        pl.col(f"x{of}") * pl.col(f"k{of}").sum() - pl.col(f"k{of}") * pl.col(f"x{of}").sum()
+        for of in ("", "|true")
+    )
     size = (a.pow(2).sum() * b.pow(2).sum()).sqrt()
     ratio = pl.when(size > 0).then((a * b).sum() / size).clip(-1, 1)
     return both.group_by(keys).agg(ratio.alias("correlation"))

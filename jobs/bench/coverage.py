@@ -32,6 +32,7 @@ DESIGNS: tuple[Design, ...] = (
     *((8, 8, 1), (16, 4, 3), (16, 8, 1), (31, 4, 1), (32, 1, 1), (32, 4, 1)),
     *((64, 1, 3), (64, 4, 1), (64, 4, 5), (64, 4, 10), (256, 4, 1), (256, 4, 2)),
 )
+THIN: Design = (64, 4, 1)
 HARD: tuple[Design, ...] = ((64, 4, 1), (16, 4, 1))
 GAPS = ((0.5, 0.5, 1), (0.99, 0.02, 1), (0.99, 0.02, -1), (0.01, 0.95, 1), (0.9, 0.4, -1))
 """Rate of the proxy, true rate, and whether the same prompts make both (1) or one or the other."""
@@ -55,6 +56,9 @@ def run(runs: int = RUNS) -> list[dict[str, Any]]:
             part = np.concatenate([found for key, found in held.items() if key[place] == cell])
             rows.append(_row(f"onset, {_said(cell)}", part, CELL))
     rows += [row for design in HARD for row in hard(design, runs)]
+    each = -(-runs // len(shapes))
+    thin = [covered(shape, THIN, each, thin=True)[0] for shape in shapes.values()]
+    rows.append(_row(f"onset, {_said(THIN)}, few prompts far from 1/2", np.concatenate(thin), CELL))
     for proxy, true, shared in GAPS:
         name = f"gap, {proxy:g} less {true:g}, prompts {'shared' if shared > 0 else 'opposed'}"
         rows.append(_row(name, gaps(proxy, true, shared, runs), CELL))
@@ -89,11 +93,11 @@ def _row(name: str, held: NDArray[np.bool_], least: float) -> dict[str, Any]:
 
 
 def covered(
-    shape: Shape, design: Design, runs: int, draws: int = crossing.DRAWS
+    shape: Shape, design: Design, runs: int, draws: int = crossing.DRAWS, thin: bool = False
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Of each run, whether its interval holds the true crossing, and whether it is confirmed.
 
-    A crossing that never comes is held by an interval without an upper bound.
+    A crossing that never comes is held by an interval without an upper bound. thin: `thinned`.
     """
     rng = np.random.default_rng([*design, shape.last])
     resamples = crossing.weights(rng, design[0], draws)
@@ -101,6 +105,7 @@ def covered(
     held, confirmed = np.zeros(runs, dtype=bool), np.zeros(runs, dtype=bool)
     for i in range(runs):
         counts = simulated(shape, design, rng)
+        counts = thinned(counts) if thin else counts
         reached = counts.x.sum(axis=0) >= 0.5 * counts.k.sum(axis=0)
         at = int(reached.argmax()) if reached.any() else len(reached)
         where = crossing.confirmation(counts, at, 0.5)[0] if reached.any() else None
@@ -117,6 +122,14 @@ def simulated(shape: Shape, design: Design, rng: np.random.Generator) -> Counts:
     steps = np.r_[0.0, np.arange(start, shape.last + 1e-9, spacing)]
     x = hits(shape.rate(steps), rng.normal(0, SPREAD, (n, 1)), k, rng)
     return Counts(steps, np.full(x.shape, float(k)), x)
+
+
+def thinned(counts: Counts) -> Counts:
+    """As an adaptive sweep leaves it: a quarter of the prompts where they are far from one half."""
+    few = len(counts.k) // 4
+    rate = counts.x[:few].sum(axis=0) / counts.k[:few].sum(axis=0)
+    kept = (np.abs(rate - 0.5) <= 0.3) | (np.arange(len(counts.k)) < few)[:, None]
+    return Counts(counts.steps, counts.k * kept, counts.x * kept)
 
 
 def hits(rate: Array | float, effect: Array, k: int, rng: np.random.Generator) -> Array:

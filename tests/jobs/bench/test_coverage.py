@@ -61,6 +61,13 @@ def test_intervals_of_published_curves_hold_their_crossing(design: tuple[int, in
     assert found.sum() >= binom.ppf(0.001, len(found), 0.94)
 
 
+def test_intervals_hold_the_crossing_where_few_prompts_were_asked_far_from_it() -> None:
+    shapes = PUBLISHED.values()
+    held = [coverage.covered(s, coverage.THIN, 8, draws=200, thin=True)[0] for s in shapes]
+    found = np.concatenate(held)
+    assert found.sum() >= binom.ppf(0.001, len(found), 0.94)
+
+
 @pytest.mark.parametrize("name", ["slow", "dip", "plateau .55", "plateau .48"])
 def test_intervals_of_misleading_curves_hold_their_crossing(name: str) -> None:
     held, _ = coverage.covered(HARD[name], (64, 4, 1), 40, draws=200)
