@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs import command
+from jobs import command, status
 from jobs.curves import Measured, measure, onsets
 from pipeline import curves, files, nulls, store
 from pipeline.config import CurvesConfig, ReportConfig, read
 from pipeline.holdings import Held, holdings, settled
+from pipeline.places import Where
 from pipeline.report import examples, page, provenance
 from pipeline.report.examples import Example, Key
 from pipeline.report.page import Study
@@ -49,10 +50,10 @@ def study(config: ReportConfig, measured: Measured) -> Study:
     """All that the page tells. Raises CurveError where there is no such metric."""
     metric = config.metric or measured.proxy
     found = onsets(measured, metric, config.threshold)
-    beside: tuple[Any, ...] = (None, None, None)
+    beside: tuple[Any, ...] = (None, None, (), None)
     if measured.identity:
         beside = settled(lambda: _beside(config, measured, found, metric))
-    shown, lost, known = beside
+    shown, lost, gaps, known = beside
     return Study(
         name=str(config.path),
         curves=measured.frame,
@@ -63,14 +64,15 @@ def study(config: ReportConfig, measured: Measured) -> Study:
         threshold=config.threshold,
         examples=shown,
         losses=lost,
+        gaps=gaps,
         provenance=known,
     )
 
 
 def _beside(
     config: ReportConfig, measured: Measured, found: Any, metric: str
-) -> tuple[dict[Key, list[Example]], Any, Provenance]:
-    """Rollouts either side of each onset, lost ones by reason, and what was run."""
+) -> tuple[dict[Key, list[Example]], Any, tuple[str, ...], Provenance]:
+    """Rollouts either side of each onset, lost ones by reason, what is not there, what was run."""
     about = store.about(config.path, config.env)
     held = holdings(config.path, about.environment).held
     keys = ["run", *measured.identity]
@@ -80,7 +82,21 @@ def _beside(
     metrics = [metric, *([measured.true] if measured.true else [])]
     shown = examples.draw(curves.scan(near), places, keys, metrics) if near else {}
     rows = curves.scan(store.row_files(config.path, about.environment))
-    return shown, nulls.by_run(rows), _provenance(config, held, measured, rows)
+    known = _provenance(config, held, measured, rows)
+    return shown, nulls.by_run(rows), _gaps(config.path), known
+
+
+def _gaps(out: Where) -> tuple[str, ...]:
+    """A line for each checkpoint that was skipped or failed, and each run that is owed some."""
+    found = status.look(out)
+    said = [f"run {r['run']!r} step {r['step']}: skipped, {r['why']}" for r in found["skipped"]]
+    said += [f"run {r['run']!r} step {r['step']}: failed, {r['reason']}" for r in found["failed"]]
+    said += [
+        f"run {r['run']!r}: {r['owed'] + r['running']} of {r['partitions']} partitions are owed"
+        for r in found["runs"]
+        if r["owed"] + r["running"]
+    ]
+    return (*said, *found["notes"])
 
 
 def _provenance(

@@ -23,8 +23,9 @@ def chart(panels: Sequence[Panel], proxy: str, true: str, threshold: float) -> C
     if not records:
         return None
     labels = alt.Chart(alt.InlineData(values=_label(records, len(panels))))
-    x = alt.X("paid:Q", title=f"{proxy} (what was paid)", scale=alt.Scale(domain=[0, 1]))
-    y = alt.Y("honest:Q", title=f"{true} (what was wanted)", scale=alt.Scale(domain=[0, 1]))
+    paid, wanted = (_room([r[name] for r in records]) for name in ("paid", "honest"))
+    x = alt.X("paid:Q", title=f"{proxy} (what was paid)", scale=paid)
+    y = alt.Y("honest:Q", title=f"{true} (what was wanted)", scale=wanted)
     colour = alt.Color("word:N", scale=colours(sorted({r["word"] for r in records})), legend=None)
     base = alt.Chart()
     end = base.transform_filter("datum.end")
@@ -38,12 +39,17 @@ def chart(panels: Sequence[Panel], proxy: str, true: str, threshold: float) -> C
         .encode(x, y, colour.copy(), stroke=colour),
         end.mark_point(size=70, filled=True, opacity=1).encode(x, y, colour),
         labels.mark_text(align="left", dx=10, fontSize=11, fontWeight=600).encode(
-            alt.XDatum(1), y, colour, text="label:N"
+            y, colour, x=alt.value("width"), text="label:N"
         ),
         alt.Chart().mark_rule(color=FAINT, strokeDash=[2, 3]).encode(x=alt.XDatum(threshold)),
         data=alt.InlineData(values=records),
     ).properties(width=460, height=400)
     return drawn
+
+
+def _room(rates: Sequence[float]) -> alt.Scale:
+    """From 0 to 1, or as far as the rates go: a reward may be more than 1, or less than 0."""
+    return alt.Scale(domain=[min(0.0, *rates), max(1.0, *rates)], nice=False)
 
 
 def _trail(number: int, panel: Panel, proxy: str, true: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from hackbait.comparators import SOURCE
 from pipeline import headline, nulls
 from pipeline.report import honesty, look, panels, rarity, runs
 from pipeline.report.examples import Example, Key
@@ -40,6 +41,8 @@ class Study:
     """None where there are no rollouts to show."""
     losses: pl.DataFrame | None
     """run, null_reason, rollouts, checkpoints; None where lost rollouts are not known."""
+    gaps: tuple[str, ...]
+    """Lines on checkpoints that a sweep skipped, failed at or owes."""
     provenance: Provenance | None
 
     @property
@@ -229,18 +232,17 @@ def _rarity(study: Study) -> Html:
     if chart is None:
         return _absent("No run has a base rate.")
     says = "Base rate of each run against its onset on log axes, beside the published points"
-    return join(
-        [
-            _large(look.dressed(chart, padding=4), "rarity", says),
-            _note(
-                "Full: this output, with 95 % intervals of both (the bracket where an onset has "
-                "no interval). Hollow grey: published, Llama-3.2-1B-Instruct on stories, so only "
-                "its order compares with other models and tasks. Triangle up: not reached by the "
-                "run's last step. Triangle down: reached at its first, a step that no log axis "
-                "holds. Triangle at the left edge: no hit at the base, drawn at the upper bound."
-            ),
-        ]
+    published = (
+        "Hollow grey: published, Llama-3.2-1B-Instruct on stories, so only its order compares with "
+        f"other models and tasks ({SOURCE}). "
     )
+    note = (
+        "Full: this output, with 95 % intervals of both (the bracket where an onset has no "
+        f"interval). {published if rarity.has_words(study.headline) else ''}Triangle up: not "
+        "reached by the run's last step. Triangle down: reached at its first, a step that no log "
+        "axis holds. Triangle at the left edge: no hit at the base, drawn at the upper bound."
+    )
+    return join([_large(look.dressed(chart, padding=4), "rarity", says), _note(note)])
 
 
 def _honesty(study: Study, drawn: Sequence[Panel]) -> Html:
@@ -280,6 +282,9 @@ def _losses(study: Study) -> Html:
     lines = [element("li", text(said)) for said in [*refused[:REFUSALS], *more]]
     if lines:
         parts += [element("h3", text("Rates that are not shown")), element("ul", *lines)]
+    if study.gaps:
+        lines = [element("li", text(said)) for said in study.gaps]
+        parts += [element("h3", text("What is not there")), element("ul", *lines)]
     return join(parts)
 
 

@@ -30,17 +30,18 @@ def chart(headline: pl.DataFrame) -> Chart | None:
     stands instead.
     """
     runs = [row for row in headline.iter_rows(named=True) if row["base"] is not None]
+    runs = [row for row in runs if row["base"] >= 0]
     if not runs:
         return None
     left, low, high = _edges(runs)
     measured = [record for row in runs for record in _run(row, left, low, high)]
-    return _drawn([*_labelled(measured), *_published(low)], left, (low, high))
+    published = _published(low) if has_words(headline) else ()
+    return _drawn([*_labelled(measured), *published], left, (low, high))
 
 
-def words(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the runs are told apart by in colour: their words, else nothing."""
-    found = {one_line(str(row["hack_word"])) for row in rows if row.get("hack_word") is not None}
-    return sorted(found)
+def has_words(headline: pl.DataFrame) -> bool:
+    """Whether the runs are of hack words, which the published points are of."""
+    return "hack_word" in headline.columns
 
 
 def colours(found: Sequence[str]) -> alt.Scale:
@@ -129,9 +130,12 @@ def _published(low: float) -> Iterator[dict[str, Any]]:
 
 
 def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float]) -> Chart:
-    rates = alt.Scale(type="log", domain=[left, 1], nice=False)
+    right = max(1.0, *(record["base"] for record in records))
+    rates = alt.Scale(type="log", domain=[left, right], nice=False)
     room = alt.Scale(type="log", domain=[steps[0] / 1.2, steps[1]], nice=False)
-    percent = alt.Axis(values=_decades(left, 1), labelExpr="format(100 * datum.value, '~g') + ' %'")
+    percent = alt.Axis(
+        values=_decades(left, right), labelExpr="format(100 * datum.value, '~g') + ' %'"
+    )
     x = alt.X("base:Q", scale=rates, axis=percent, title="base rate (log scale)")
     ticks = alt.Axis(values=_decades(*steps), format="~g", labelFlush=False)
     y = alt.Y("step:Q", scale=room, axis=ticks, title="onset, training step (log scale)")

@@ -30,10 +30,27 @@ def section(
     # A link to what stands inside opens it; one to the whole would leave it closed.
     parts = [element("a", id=f"run-{number}")]
     metrics = [proxy, *([true, GAP] if true else [])]
+    parts.append(element("p", text(_onset(panel.row)), class_="note"))
     parts.append(_checkpoints(number, name, panel.points, metrics))
     if examples is not None:
         parts.append(_examples(examples, panel.row))
     return element("details", summary, *parts, open=is_open)
+
+
+def _onset(row: Mapping[str, Any]) -> str:
+    """What the headline has no room for: other crossings, and how much hangs on the threshold."""
+    said = [f"bracket {row['bracket']}"] if row["onset"] is not None else []
+    said += [f"interval by {row['interval']}"] if row["interval"] else []
+    others = [("sustained from", row["sustained"]), ("isotonic fit", row["isotonic"])]
+    said += [f"{name} {step:.1f}" for name, step in others if step is not None]
+    said += [f"checkpoints at most {row['spacing']:g} steps apart"] if row["spacing"] else []
+    levels = [
+        f"{one['threshold']:g} at {one['onset']:.1f}" if one["onset"] is not None
+        else f"{one['threshold']:g} not"
+        for one in row["sensitivity"] or []
+    ]  # fmt: skip
+    reached = f" Thresholds: {', '.join(levels)}." if levels and row["evaluated"] else ""
+    return f"Onset {row['text']}: {', '.join([row['status'], *said])}.{reached}"
 
 
 def _checkpoints(number: int, name: str, points: pl.DataFrame, metrics: Sequence[str]) -> Html:

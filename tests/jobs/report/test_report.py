@@ -18,7 +18,7 @@ from jobs.__main__ import main
 from pipeline import onset
 from pipeline.config import ReportConfig
 from pipeline.curves import CurveError
-from pipeline.report import page, provenance, runs
+from pipeline.report import honesty, page, panels, provenance, rarity, runs
 from pipeline.report.examples import Example, spans
 from pipeline.report.markup import element, prose, text
 from pipeline.report.page import Study
@@ -231,6 +231,56 @@ def test_runs_without_any_rate_still_have_a_page(study: Study) -> None:
     said = " ".join(Seen(page.html(replace(study, curves=none, onsets=empty))).texts)
     assert "4 have no rate" in said
     assert "No run has a base rate." in said
+
+
+def test_what_was_lost_and_what_is_not_there_is_listed(study: Study) -> None:
+    lost = pl.DataFrame(
+        {"run": ["mid-s0"], "null_reason": ["grader: <b>"], "rollouts": [12], "checkpoints": [3]}
+    )
+    said = "80 % of 96 rollouts lost (quarantined)"
+    at = (pl.col("run") == "early") & (pl.col("step") == 0)
+    curves = study.curves.with_columns(
+        pl.when(at).then(pl.lit(said)).otherwise("refused").alias("refused")
+    )
+    gaps = ("run 'never' step 40: skipped, torn",)
+    seen = Seen(page.html(replace(study, curves=curves, losses=lost, gaps=gaps)))
+    for expected in ("grader: <b>", "12", f"run 'early' step 0: r_hack: {said}", *gaps):
+        assert expected in seen.texts
+
+
+def test_a_reward_above_one_stays_on_the_axes(study: Study) -> None:
+    doubled = study.curves.with_columns(
+        pl.when(pl.col("metric") == "r_hack").then(2 * pl.col(name)).otherwise(name).alias(name)
+        for name in ("rate", "lo", "hi")
+    )
+    drawn = panels.panels(doubled, study.onsets, "r_hack", "r_true")
+    spec = honesty.chart(drawn, "r_hack", "r_true", 0.5)
+    assert spec
+    scale = spec.to_dict()["layer"][0]["encoding"]["x"]["scale"]
+    assert scale["domain"] == [0, pytest.approx(1.8, abs=0.2)]
+
+
+def test_published_points_stand_beside_hack_words_alone(study: Study) -> None:
+    def sources(headline: pl.DataFrame) -> set[str]:
+        spec = rarity.chart(headline)
+        assert spec
+        data = spec.to_dict()["datasets"].values()
+        return {record["source"] for records in data for record in records}
+
+    assert sources(study.headline) == {rarity.MEASURED, rarity.PUBLISHED}
+    assert sources(study.headline.drop("hack_word")) == {rarity.MEASURED}
+
+
+def test_arrows_say_what_no_axis_holds(study: Study) -> None:
+    spec = rarity.chart(study.headline)
+    assert spec
+    records = [r for data in spec.to_dict()["datasets"].values() for r in data]
+    ours = {r["name"]: r for r in records if r["source"] == rarity.MEASURED}
+    assert ours["early"]["mark"] == rarity.BEFORE
+    assert (ours["never"]["mark"], ours["never"]["step"]) == (rarity.AFTER, 40)
+    assert ours["never"]["none"]
+    assert ours["never"]["base"] == study.headline.filter(run="never")["base_bound"][0]
+    assert ours["mid-s0"]["step_lo"] < ours["mid-s0"]["step"] < ours["mid-s0"]["step_hi"]
 
 
 def test_refusals_are_one_line(swept: Path, tmp_path: Path, capsys: Any) -> None:
