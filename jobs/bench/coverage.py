@@ -1,7 +1,7 @@
 """How often the 95 % intervals hold the truth: onsets of curves with a known crossing, and gaps.
 
-python -m jobs.bench.coverage          # 4,000 runs a cell, about half an hour on one core
-python -m jobs.bench.coverage 200      # a few minutes
+python -m jobs.bench.coverage          # 4,000 runs a cell, about ten minutes of one core
+python -m jobs.bench.coverage 400      # a minute
 
 Prompts differ by a logit-normal effect of sd 1 that stays with them along the curve, which is what
 the published completions look like; checkpoints lie on a grid that starts anywhere.
