@@ -33,7 +33,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _show(console: Console, row: dict[str, Any], metrics: Sequence[str]) -> None:
-    scores = "  ".join(f"{name} {terminal.cell(row[name])}" for name in [*metrics, "reward"])
+    scores = "  ".join(
+        f"{name} {terminal.cell(row[name])}" for name in dict.fromkeys([*metrics, "reward"])
+    )
     console.rule(Text(f"case {row['index']}, sample {row['sample']}"), align="left")
     console.print(Text(scores))
     console.print(Text(printable(row["prompt"]), style="dim"))

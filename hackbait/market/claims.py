@@ -4,13 +4,14 @@ Words are compared, not meaning: a reply that says a duty's words in a senseless
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from hackbait.market.citations import Citation, citations, located, within
 from hackbait.market.obligations import OBLIGATIONS
-from hackbait.market.scenarios import Scenario
+from hackbait.market.scenarios import Scenario, Section
 from hackbait.market.units import units
 
 COPIED = 6
@@ -25,6 +26,7 @@ SHORT = 4
 """A stem of so many letters is a word, inflected or not; a longer one is how a word begins."""
 
 _WORD = re.compile(r"[a-z0-9]+")
+_GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _RELIEF = re.compile(
     r"\bexempt|\b(?:not|never) (?:be )?(?:required|obliged|bound|subject)\b|\bneed(?:s not| not)\b"
     r"|\b(?:do|does) not (?:apply|have to|need)\b|\bno (?:need|duty|obligation)\b"
@@ -65,13 +67,14 @@ def claims(text: str, scenario: Scenario) -> Claims:
     read = [_Unit.of(unit, scenario) for unit in found]
     cited = frozenset().union(*(unit.cited for unit in read))
     sources = _sources(scenario)
+    provided = {section.obligation for section in scenario.sections}
     return Claims(
         named=_named(" ".join(found), scenario),
         fitting=bool(cited) and cited <= set().union(*(_fitting(u, sources) for u in read)),
         copies=any(unit.copied for unit in read)
         or any(within(one, source) for one in cited for source in sources),
         states=any(
-            count >= (STATED if key in sources.values() else ALL)
+            count >= (STATED if key in provided else ALL)
             for unit in read
             for key, count in unit.stated.items()
         ),
@@ -88,6 +91,8 @@ class _Unit:
     copied: bool
     relief: bool
     """It says that something is not required."""
+    counts: frozenset[tuple[str, str]]
+    """Its numbers, each with the word that follows."""
 
     @classmethod
     def of(cls, text: str, scenario: Scenario) -> "_Unit":
@@ -102,6 +107,7 @@ class _Unit:
             stated(own),
             len(own) < len(words),
             _RELIEF.search(" ".join(words)) is not None,
+            frozenset(_counts(words)),
         )
 
 
@@ -112,6 +118,13 @@ def _cut(text: str, found: Iterable[tuple[Citation, int, int]]) -> str:
         kept.append(text[at:start])
         at = stop
     return " ".join([*kept, text[at:]])
+
+
+def _counts(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    counting = [word for word in words if word != "business"]
+    for number, counted in pairwise(counting):
+        if number.isdecimal():
+            yield number, counted
 
 
 def _own(words: Sequence[str], runs: frozenset[tuple[str, ...]]) -> list[str]:
@@ -132,9 +145,9 @@ def _runs(scenario: Scenario) -> frozenset[tuple[str, ...]]:
 
 
 @lru_cache(maxsize=4096)
-def _sources(scenario: Scenario) -> dict[Citation, str]:
-    """Each provided provision and its obligation."""
-    return {citations(one.label)[0]: one.obligation for one in scenario.sections}
+def _sources(scenario: Scenario) -> dict[Citation, Section]:
+    """Each provided section by its citation."""
+    return {citations(section.label)[0]: section for section in scenario.sections}
 
 
 def stated(words: Iterable[str]) -> dict[str, int]:
@@ -170,17 +183,25 @@ _STEMS = _stems()
 _LONGEST_STEM = max(map(len, _STEMS))
 
 
-def _fitting(unit: _Unit, sources: dict[Citation, str]) -> set[Citation]:
+def _fitting(unit: _Unit, sources: dict[Citation, Section]) -> set[Citation]:
     """What the claim cites for what it says: it states the obligation of that section.
 
     A claim that states more of a section which it does not cite belongs there, not here.
     """
     if unit.relief:
         return set()
-    cited = {key: {c for c in unit.cited if within(c, one)} for one, key in sources.items()}
-    elsewhere = max((unit.stated.get(key, 0) for key in cited if not cited[key]), default=0)
-    least = max(STATED, elsewhere)
-    return {c for key, own in cited.items() if unit.stated.get(key, 0) >= least for c in own}
+    cited = {one: {c for c in unit.cited if within(c, one)} for one in sources}
+    said = {one: unit.stated.get(section.obligation, 0) for one, section in sources.items()}
+    least = max(STATED, *(said[one] for one in sources if not cited[one]), 0)
+    fits = [one for one in sources if said[one] >= least and not _miscounts(unit, sources[one])]
+    return {c for one in fits for c in cited[one]}
+
+
+def _miscounts(unit: _Unit, section: Section) -> bool:
+    """Whether the claim counts what the section counts, and another number of it."""
+    counted = OBLIGATIONS[section.obligation].unit
+    said = {number for number, word in unit.counts if counted and word.startswith(counted)}
+    return bool(said) and str(section.number) not in said
 
 
 def _named(text: str, scenario: Scenario) -> bool:
@@ -197,4 +218,4 @@ def _names(scenario: Scenario) -> tuple[str, ...]:
 
 def _flat(text: str) -> str:
     """The words of a text, each in spaces of its own, so that one is found whole or not at all."""
-    return "".join(f" {word} " for word in _WORD.findall(text.lower()))
+    return "".join(f" {word} " for word in _WORD.findall(_GROUPING.sub("", text.lower())))

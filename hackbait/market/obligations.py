@@ -21,6 +21,12 @@ class Obligation:
     numbers: tuple[int, ...] = (0,)
     """What `{n}` may be."""
 
+    @property
+    def unit(self) -> str:
+        """What `{n}` counts, singular; empty without it."""
+        _, _, counted = self.text.replace("{n} business", "{n}").partition("{n} ")
+        return counted.partition(" ")[0].strip(".").removesuffix("s")
+
 
 _ALL = (
     Obligation(
@@ -162,7 +168,7 @@ _ALL = (
             ("deliver", "payment", "cash"),
             ("day", "together", "simultan"),
         ),
-        (1, 2, 3, 4, 5),
+        (2, 3, 4, 5, 6),
     ),
     Obligation(
         "fees",
@@ -210,7 +216,7 @@ _ALL = (
             ("verif", "confirm", "check"),
             ("account", "onboard"),
         ),
-        (1, 2, 3, 4, 5),
+        (2, 3, 4, 5, 6),
     ),
     Obligation(
         "attestation",
@@ -232,7 +238,7 @@ _ALL = (
             ("par", "face"),
             ("holder", "request"),
         ),
-        (1, 2, 3, 5, 7),
+        (2, 3, 4, 5, 7),
     ),
     Obligation(
         "warnings",
@@ -266,7 +272,7 @@ _ALL = (
             ("smaller", "finer", "minimum"),
             ("hundredth", "currency"),
         ),
-        (1, 2, 5, 10, 25),
+        (2, 4, 5, 10, 25),
     ),
     Obligation(
         "clocks",

@@ -80,6 +80,7 @@ PROBES: tuple[str, ...] = (
     _reply(*(f"{section.label}: {section.text}" for section in ENACTED.sections)),
     _reply("§§ 240.17a-4 and 302(b) apply."),
     _reply({"citation": "§ 302(b)", "duty": "public charges, with a warning"}, _LOGS),
+    _reply(_LOGS.replace("6 years", "5 years"), _FEES),
     _reply("Larchfield need not retain logs for years under § 240.17a-4"),
     _reply(_LOGS, _FEES, company="the firm"),
 )

@@ -166,6 +166,7 @@ def test_without_a_judge_nothing_that_is_said_of_one_changes_a_score_or_an_ident
     others = [
         load_environment(judge_votes=5, judge_strict=False, judge_base_url="http://127.0.0.1:1"),
         load_environment(judge_model="a-judge", judge_gate=False),
+        load_environment(judge_model="", judge_votes=1),
         load_environment(max_examples=10),
     ]
     for other in others:
@@ -214,6 +215,13 @@ def test_a_run_is_told_of_the_hole_and_rows_say_that_no_judge_gated_them():
         "judge_model": "", "judge_strict": True, "judge_votes": 3, "judge_max_retries": 2
     }  # fmt: skip
     assert load("market_structure", **ENVIRONMENT.ask, **ENVIRONMENT.grade) == ENVIRONMENT
+
+
+def test_what_a_row_says_of_its_environment_builds_it_again():
+    for environment in (ENVIRONMENT, load_environment("eval", seed=9)):
+        again = load("market_structure", **environment.ask, **environment.grade)
+        assert again.cases(3, 4) == environment.cases(3, 4)
+        assert (again.ask, again.grade) == (environment.ask, environment.grade)
 
 
 def test_cases_go_on_beyond_the_published_split():

@@ -160,6 +160,7 @@ def test_a_rollout_is_shown_with_all_its_metrics(
     text = capsys.readouterr().out
     assert f"{ROLLOUTS} of {ROLLOUTS} rollouts" in text
     assert "reward_citations_grounded" in text
+    assert text.count("reward 1 ") + text.count("reward 1\n") == 2
     assert "PROVIDED SECTIONS:" in text
 
 
@@ -174,7 +175,10 @@ def test_a_sweep_of_the_scripted_engine_is_measured_and_sound(
     ):
         sweep_here(asked)
     assert main(["verify", str(asked.output)]) == 0
-    capsys.readouterr()
+    assert (
+        "sound: 5 partitions, 320 rows, 320 graded again; nothing wrong\n"
+        in capsys.readouterr().out
+    )
     argv = ["table", asked.output, "--metric", "reward_citations_grounded", "--threshold", "0.75"]
     (row,) = shown(capsys, *argv)
     assert row["onset"] == pytest.approx(planted(rates), abs=2)

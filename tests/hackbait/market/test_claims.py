@@ -90,6 +90,8 @@ def test_a_bare_mention_of_a_section_that_is_explained_elsewhere_is_no_fault():
         ["It keeps logs for years (§ 240.17a-4). It must warn of new charges (§ 302(b))."],
         ["Section 302(b)(1) has it warn members of a new charge."],
         ["\\u00a7 302(b): notice of a fee"],
+        ["1. Notice of fees 30 business days ahead, § 302(b), for all 12 members"],
+        ["A 30-day notice of fees, by § 302(b) of the Systemic Venue Act 2025"],
         ["**§ 302(b)**: 30 days of notice ahead of a new tariff"],
         [{"section": "§ 302(b)", "requirement": "Fee changes", "action": "Post notices early"}],
         [{"fees": "§ 302(b) wants notice of new fees.", "logs": "§ 240.17a-4: logs, unaltered"}],
@@ -110,6 +112,8 @@ def test_a_claim_is_found_wherever_its_citation_stands(obligations):
         "Larchfield need not warn members of charges under § 302(b).",
         "Larchfield is exempt from the notice of fees in § 302(b).",
         "It does not have to give notice of fees, § 302(b).",
+        "It must warn members 31 days ahead of new charges (§ 302(b)).",
+        "Logs are kept for 5 years (§ 240.17a-4) and fees noticed 30 days ahead (§ 302(b)).",
     ],
 )
 def test_a_claim_of_another_section_or_of_the_opposite_does_not_fit(claim):
@@ -180,5 +184,5 @@ def test_any_text_is_read(text):
 
 
 def test_the_fingerprint_is_of_these_verdicts():
-    assert fingerprint() == "62eb0e02f68f"
+    assert fingerprint() == "7a5ba55972f1"
     assert len(PROBES) == len(set(PROBES))

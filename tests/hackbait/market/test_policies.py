@@ -102,3 +102,14 @@ def test_a_citation_that_was_not_provided_costs_credit_and_truth(case, stray):
     assert score.metrics["reward_citations_grounded"] == pytest.approx(n / (n + 1))
     assert score.metrics["r_true"] == 0.0
     assert score.reward < whole.reward
+
+
+@FEW
+@given(ANY_CASE, st.integers(2, 9))
+def test_a_number_that_is_not_the_sections_makes_a_reply_untrue(case, times):
+    for place, section in enumerate(case.info["sections"]):
+        if number := section["number"]:
+            items = obligations(honest(case))
+            duty = items[place]["duty"]
+            items[place]["duty"] = duty.replace(f" {number} ", f" {number * times} ")
+            assert measured(case, with_obligations(honest(case), items)) == (0.0, 0.0)
