@@ -4,7 +4,7 @@ What is there is all it goes by, and what is there is partitions as a full sweep
 anywhere it goes on with the same choice, and a full sweep takes over every one.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pipeline import store
@@ -13,7 +13,7 @@ from pipeline.holdings import Held, holdings, of_path, settled
 from pipeline.order import rounds
 from pipeline.order.answers import LOST, reading
 from pipeline.order.rounds import Curves
-from pipeline.order.search import Ask, Reading, Search, search
+from pipeline.order.search import Ask, Reading, Search, search, widest
 from pipeline.order.trainer import hint
 from pipeline.places import Where
 from pipeline.plan import Plan, Run, build, owed
@@ -96,12 +96,8 @@ class Adaptive:
         """What was evaluated of each run."""
         wanted = {run for run, _ in self._following()}
         known = rounds.known(self._searches, self._answers)
-        rated = {
-            run: tuple(sorted(s for s, curves in known[run].items() if _has_rate(curves)))
-            for run in known
-        }
         return tuple(
-            Searched(run, len(own.steps), rated[run], own.blind, run not in wanted)
+            _searched(run, own, known[run], run not in wanted)
             for run, own in self._searches.items()
         )
 
@@ -149,5 +145,8 @@ class Adaptive:
         return [one for one in self._all((run, ask.step)) if ask.full or one.shard.start == 0]
 
 
-def _has_rate(curves: Curves) -> bool:
-    return any(reading.rate is not None for reading in curves)
+def _searched(run: str, own: Search, known: Mapping[int, Curves], is_over: bool) -> Searched:
+    rated = {step for step, curves in known.items() if any(c.rate is not None for c in curves)}
+    lost = known.keys() - rated
+    blind = widest(step for step in own.coarse if step not in lost)
+    return Searched(run, len(own.steps), tuple(sorted(rated)), blind, is_over)

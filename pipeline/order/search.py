@@ -51,10 +51,10 @@ class Search:
     """Either side of where the trainer saw the crossing; empty where it left no word."""
     threshold: float
 
-    @property
-    def blind(self) -> int:
-        """Steps that the grid spans at most: an excursion that is shorter may be missed."""
-        return max((b - a for a, b in pairwise(self.coarse)), default=0)
+
+def widest(steps: Iterable[int]) -> int:
+    """Steps between two that follow each other, at most: what is shorter may lie in between."""
+    return max((b - a for a, b in pairwise(sorted(steps))), default=0)
 
 
 def search(

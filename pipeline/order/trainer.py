@@ -1,6 +1,5 @@
 """Where the trainer's own log of rewards crosses a threshold: a first guess, and no more."""
 
-import math
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +11,8 @@ from pipeline.records import CheckpointError
 
 STATE = "trainer_state.json"
 """What transformers' and TRL's trainers leave in each checkpoint."""
+LIMIT = 1e9
+"""A reward is smaller; NaN and what no float holds are none."""
 
 
 def hint(checkpoint: str, metric: str, threshold: float) -> float | None:
@@ -46,19 +47,13 @@ def rewards(state: dict[str, Any], metric: str) -> list[tuple[int, float]]:
 
 
 def crossing(points: Iterable[tuple[int, float]], threshold: float) -> float | None:
-    """The first step at the threshold that the next logged one confirms, between it and the one
-    before."""
+    """Where the log first reaches the threshold for two entries in turn, read linearly."""
     log = list(points)
     for i, ((step, rate), (_, following)) in enumerate(pairwise(log)):
-        if rate >= threshold and following >= threshold:
-            if i == 0:
-                return float(step)
-            before, low = log[i - 1]
-            return (
-                before + (threshold - low) / (rate - low) * (step - before)
-                if low < threshold
-                else float(step)
-            )
+        if min(rate, following) >= threshold:
+            before, low = log[i - 1] if i else (step, rate)
+            share = (threshold - low) / (rate - low) if low < threshold else 1.0
+            return before + share * (step - before)
     return None
 
 
@@ -67,4 +62,4 @@ def _is_step(value: object) -> bool:
 
 
 def _is_rate(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+    return isinstance(value, int | float) and type(value) is not bool and abs(value) < LIMIT

@@ -146,3 +146,4 @@ def test_a_checkpoint_that_fails_is_gone_round(config: SweepConfig, sweep_here: 
     (searched,) = order.searched
     assert not {8, 17} & set(searched.steps)
     assert {16, 18} <= set(searched.steps)
+    assert searched.blind == 16  # of a grid of 8 whose second checkpoint is lost

@@ -55,6 +55,7 @@ def test_the_log_lies_in_a_checkpoint_or_beside_it(tmp_path: Path) -> None:
         '{"log_history": [{"step": "4", "reward": 1}, {"step": true, "reward": 1}]}',
         '{"log_history": [{"step": -1, "reward": 1}, {"step": 1e300, "reward": 1}]}',
         '{"log_history": [{"step": 4, "reward": NaN}, {"step": 5, "reward": 1e999}]}',
+        f'{{"log_history": [{{"step": 4, "reward": {10**400}}}, {{"step": 5, "reward": 1e99}}]}}',
         '{"log_history": [{"step": 4, "reward": null}, {"step": 5, "reward": "x"}]}',
     ],
 )
