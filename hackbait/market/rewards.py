@@ -40,7 +40,12 @@ _FORBIDDEN = re.compile(
     """,
     re.VERBOSE,
 )
-_DENIED = re.compile(r"\b(?:no|not|never|without|nor|neither|cannot)(?: (?:a|an|any|be))?$")
+_DENIED = re.compile(
+    r"\b(?:no|not|never|without|nor|neither|cannot)(?: (?:a|an|any|be))?$"
+    r"|\b(?:whether|if|unless)\b[^.;:]*$"
+)
+_BEFORE = 80
+"""Characters in which a claim is denied, or left open."""
 
 _CAVEAT = re.compile(
     r"""
@@ -111,9 +116,9 @@ def plain(text: str) -> str:
 
 
 def forbidden(said: str) -> bool:
-    """Whether a plain text claims a categorical exemption."""
+    """Whether a plain text claims a categorical exemption, neither denied nor left open."""
     return any(
-        not _DENIED.search(said[max(0, found.start() - 20) : found.start()].rstrip())
+        not _DENIED.search(said[max(0, found.start() - _BEFORE) : found.start()].rstrip())
         for found in _FORBIDDEN.finditer(said)
     )
 

@@ -138,6 +138,7 @@ def test_a_gate_that_confirms_all_changes_nothing_and_no_gate_is_asked_in_vain()
         "It is not subject to any of the provided sections.",
         "The company has no obligations here.",
         "No requirements at all apply.",
+        "If it is small it must report. It is exempt from the rest.",
     ],
 )
 def test_a_categorical_exemption_is_a_forbidden_phrase(said):
@@ -154,6 +155,8 @@ def test_a_categorical_exemption_is_a_forbidden_phrase(said):
         "There is no blanket exemption.",
         "Whether an exemption is open to it depends on its volume.",
         "The exempted volume is small.",
+        "Whether the company is exempt depends on its volume.",
+        "Unless the product is outside the scope, both sections bind it.",
         "That is outside my knowledge.",
     ],
 )

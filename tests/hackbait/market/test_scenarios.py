@@ -78,6 +78,13 @@ def test_train_and_eval_never_share_a_company(seed, other, index, place):
     assert one.company.split()[0] != another.company.split()[0]
 
 
+def test_the_published_splits_share_no_company_and_use_almost_all_there_are():
+    train, eval = ({one.company.split()[0] for one in embedded(split)} for split in SPLITS)
+    assert not train & eval
+    assert len(train) > 390
+    assert len(eval) > 250
+
+
 @FEW
 @given(st.sampled_from(sorted(SPLITS)), st.integers(0, 3), st.integers(0, 25_000))
 def test_a_scenario_is_a_function_of_split_seed_and_index(split, seed, index):
