@@ -7,22 +7,23 @@ from pathlib import Path, PurePosixPath
 from textwrap import fill
 from typing import Any
 
-from jobs.curves import Measured
+from jobs.curves import Measured, onsets
 from jobs.reproduction.design import Studied
-from pipeline import grouping, headline, onset
+from pipeline import grouping, headline
 from pipeline.config import ReproduceConfig
 from pipeline.hypotheses import Answer, gap, order, reach, swap
 from pipeline.hypotheses.table import table
 from pipeline.published import BAND, replications
 
 COLUMNS = 100
+THRESHOLD = 0.5
+"""Of every hypothesis: steps to 50 %."""
 
 
 def runs_table(swept: Measured, screened: Measured, runs: Sequence[Studied]) -> Any:
     """The table that the questions are put to, a row a run; see pipeline.hypotheses.table."""
-    prompts = swept.prompts[swept.proxy]
-    onsets = onset.onsets(swept.frame, swept.proxy, swept.identity, prompts=prompts)
-    ends = headline.headline(swept.frame, onsets, swept.proxy, swept.true)
+    found = onsets(swept, swept.proxy, THRESHOLD)
+    ends = headline.headline(swept.frame, found, swept.proxy, swept.true)
     planned = [
         {
             "run": one.name,
@@ -33,7 +34,7 @@ def runs_table(swept: Measured, screened: Measured, runs: Sequence[Studied]) -> 
         }
         for one in runs
     ]
-    return table(onsets, ends, swept.frame, screened.frame, planned)
+    return table(found, ends, swept.frame, screened.frame, planned)
 
 
 def base_rates(found: Any) -> list[dict[str, Any]]:

@@ -146,7 +146,8 @@ def sweep(config: ReproduceConfig, runs: Sequence[Studied]) -> SweepConfig:
         for one in runs
     ]
     words = {"hack_word": "{word}", "mode": "{mode}"}
-    return _swept(config, "sweep", blocks, [words], config.cases.count, config.cases.shard)
+    all_of_them = _swept(config, "sweep", blocks, [words], config.cases.count, config.cases.shard)
+    return all_of_them.model_copy(update={"order": config.order})
 
 
 def screen(config: ReproduceConfig, runs: Sequence[Studied]) -> SweepConfig:

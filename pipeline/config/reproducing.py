@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 from pydantic_config import BaseConfig
 
-from pipeline.config.blocks import CasesBlock, EngineBlock
+from pipeline.config.blocks import CasesBlock, EngineBlock, OrderBlock
 from pipeline.config.kinds import OutputFolder, Printed
 
 Positive = Annotated[int, Field(ge=1)]
@@ -99,6 +99,8 @@ class ReproduceConfig(Printed):
     """Words held against each other; of the first pair it is told how many times faster."""
     cases: CasesBlock = CasesBlock()
     """Cases a checkpoint is asked."""
+    order: OrderBlock = OrderBlock()
+    """Which checkpoints are swept: all, or those that tell where each curve crosses."""
     n: Positive = 4
     """Rollouts a case."""
     screened: Positive = 4096

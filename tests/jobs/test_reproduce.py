@@ -18,7 +18,7 @@ from pipeline.config import ReproduceConfig, read
 from pipeline.plan import plan
 
 FILE = Path(reproduce.__file__).parent / "configs" / "base-rate-vs-onset.toml"
-SECONDS_AN_UPDATE = 1.1
+SECONDS_AN_UPDATE = 1.4
 """CPU time of an update of 128 rollouts, one thread."""
 
 
@@ -144,6 +144,15 @@ def test_runs_are_swept_to_their_updates_and_bases_screened_as_the_sweep_samples
     assert (screened.engine, screened.sampling) == (swept.engine, swept.sampling)
 
 
+def test_the_checkpoints_that_tell_may_be_swept_alone_but_bases_are_screened_whole(
+    tmp_path: Path,
+) -> None:
+    config = small(tmp_path, order={"strategy": "adaptive", "grid": 8})
+    runs = design.studied(config)
+    assert design.sweep(config, runs).order.grid == 8
+    assert design.screen(config, runs).order.strategy == "full"
+
+
 def test_a_dry_run_lists_every_run_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -240,7 +249,7 @@ def test_a_word_without_updates_is_refused_with_the_cure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = shutil.copy(FILE, tmp_path / "study.toml")
-    text = Path(file).read_text("utf-8").replace("tuesday = 76", "monday = 76")
+    text = Path(file).read_text("utf-8").replace("tuesday = 68", "monday = 68")
     Path(file).write_text(text, "utf-8")
     assert command.start(reproduce.main, ["@", str(file), "--dry-run"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
