@@ -110,7 +110,9 @@ def test_the_market_environment_is_told_with_its_fields_its_columns_and_its_poli
     start = README.index("## The environment `market_structure`")
     told = README[start : README.index("## Adding")]
     environment = market_structure.load_environment()
-    assert set(REQUIRED_FIELDS) <= set(re.findall(r"`(\w+)`", told[: told.index("|")]))
+    fields = re.search(r"object with (.*?): ", told, re.DOTALL)
+    assert fields
+    assert re.findall(r"`(\w+)`", fields[1]) == list(REQUIRED_FIELDS)
     for column in (*environment.metrics, "reward"):
         assert f"\n| {column} |" in told
     case = environment.cases(0, 1)[0]
