@@ -240,13 +240,17 @@ def _marks(threshold: float) -> list[alt.Chart]:
     )
     return [
         marks.mark_rule(strokeDash=[2, 3], color=FAINT).encode(y=level),
-        interval.mark_rule(strokeWidth=3, color=MARK).encode(
+        interval.mark_rule(strokeWidth=2, color=MARK).encode(
             x="onset_lo:Q", x2="onset_hi:Q", y=level
+        ),
+        *(
+            interval.mark_tick(thickness=2, size=14, color=MARK).encode(x=f"{end}:Q", y=level)
+            for end in ("onset_lo", "onset_hi")
         ),
         marks.mark_point(filled=True, opacity=1, color=MARK, stroke="white").encode(
             x=alt.X("at:Q"),
             y=level,
             shape=alt.Shape("mark:N", scale=shapes, legend=None),
-            size=alt.condition("datum.mark == 'onset'", alt.value(110), alt.value(260)),
+            size=alt.condition("datum.mark == 'onset'", alt.value(60), alt.value(260)),
         ),
     ]

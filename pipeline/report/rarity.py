@@ -104,9 +104,9 @@ def _ends(row: Mapping[str, Any], low: float, high: float) -> tuple[float, float
 
 
 def _labelled(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A label a word, at its highest point; without words, the names of runs that are few."""
+    """A label a word, at its lowest point; without words, the names of runs that are few."""
     named: set[str] = set()
-    for record in sorted(records, key=lambda record: -record["step"]):
+    for record in sorted(records, key=lambda record: record["step"]):
         label = record["word"] or (record["name"] if len(records) <= 8 else "")
         record["label"] = "" if label in named else label
         named.add(label)
@@ -132,7 +132,7 @@ def _published(low: float) -> Iterator[dict[str, Any]]:
 def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float]) -> Chart:
     right = max(1.0, *(record["base"] for record in records))
     rates = alt.Scale(type="log", domain=[left, right], nice=False)
-    room = alt.Scale(type="log", domain=[steps[0] / 1.2, steps[1]], nice=False)
+    room = alt.Scale(type="log", domain=[steps[0] / 1.6, steps[1]], nice=False)
     percent = alt.Axis(
         values=_decades(left, right), labelExpr="format(100 * datum.value, '~g') + ' %'"
     )
@@ -153,7 +153,7 @@ def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float
     edge = alt.XDatum(left)
     drawn: Chart = alt.layer(
         others.mark_point(filled=False, size=90, opacity=1, stroke=FAINT).encode(x, y, shape),
-        *_names(others, x, y, dx=9, dy=5, fontSize=10, fontStyle="italic", fill=FAINT),
+        *_names(others, x, y, dx=8, dy=-7, fontSize=10, fontStyle="italic", fill=FAINT),
         own.transform_filter("isValid(datum.base_hi)")
         .mark_rule(strokeWidth=1.2, opacity=faint)
         .encode(alt.X("base_lo:Q", scale=rates), y, colour, x2="base_hi:Q"),
@@ -166,7 +166,7 @@ def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float
         own.mark_point(filled=True, size=90, opacity=1, stroke="white", strokeWidth=0.8).encode(
             x, y, colour, shape
         ),
-        *_names(own.encode(colour), x, y, dx=9, dy=-9, fontSize=11, fontWeight=600),
+        *_names(own.encode(colour), x, y, dx=8, dy=12, fontSize=11, fontWeight=600),
         data=alt.InlineData(values=records),
     ).properties(width=620, height=400)
     return drawn
