@@ -9,8 +9,9 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from hackbait.environment import EnvironmentRefused, Message
+from hackbait.environment import Case, EnvironmentRefused, Message, Score
 from hackbait.market import reading
 from hackbait.text import fold
 
@@ -121,6 +122,26 @@ class Judgement:
     """More than half of the votes were lost: nothing is known of the reply."""
     valid: int
     """Votes that could be read."""
+
+
+class Judged(Protocol):
+    """What an environment with a judge is, beside what every environment is."""
+
+    panel: Panel | None
+    """None where nobody judges."""
+
+    @property
+    def gated(self) -> Sequence[str]:
+        """Metrics that say nothing of a rollout with `judge_error` = 1."""
+        ...
+
+    def question(self, case: Case, completion: object) -> Question | None:
+        """What the judge is to be asked of a rollout; None for nothing."""
+        ...
+
+    def score(self, case: Case, completion: object, judgement: Judgement | None = None) -> Score:
+        """Grade it with what the judge says. Unjudged where there is a question and no answer."""
+        ...
 
 
 def panel(

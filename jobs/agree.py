@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     own = scores.read(config.scores, config.of) if config.scores else None
 
     def look() -> Any:
-        rows = curves.scan(store.row_files(config.path, about.environment))
+        rows = curves.scan(store.row_files(config.path, about.environment), about.gated)
         if own is not None:
             joined = scores.joined(rows, own, about.identity, about.environment)
             _tell(joined, config)

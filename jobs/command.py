@@ -10,6 +10,7 @@ from hackbait.environment import EnvironmentRefused
 from pipeline.checkpoints import LayoutError
 from pipeline.curves import CurveError
 from pipeline.engines import EngineError
+from pipeline.judging import JudgeBusy, JudgeError
 from pipeline.places import AddressRefused
 from pipeline.plan import PlanError
 from pipeline.printable import printable
@@ -23,6 +24,8 @@ REFUSALS = (
     CurveError,
     EngineError,
     EnvironmentRefused,
+    JudgeBusy,
+    JudgeError,
     LayoutError,
     PlanError,
     StoreError,

@@ -95,7 +95,7 @@ def measure(config: CurvesConfig) -> Measured:
     identity = about.identity
 
     def look() -> Any:
-        rows = curves.scan(store.row_files(path, about.environment))
+        rows = curves.scan(store.row_files(path, about.environment), about.gated)
         frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
         rows = curves.as_one(rows) if config.pool else rows
         wanted = dict.fromkeys([config.metric or about.proxy, about.proxy, about.true])

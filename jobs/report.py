@@ -81,7 +81,7 @@ def _beside(
     near = list(dict.fromkeys(one.at for one in held if (one.run, one.step) in wanted))
     metrics = [metric, *([measured.true] if measured.true else [])]
     shown = examples.draw(curves.scan(near), places, keys, metrics) if near else {}
-    rows = curves.scan(store.row_files(config.path, about.environment))
+    rows = curves.scan(store.row_files(config.path, about.environment), about.gated)
     known = _provenance(config, held, measured, rows)
     return shown, nulls.by_run(rows), _gaps(config.path), known
 

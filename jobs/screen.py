@@ -12,7 +12,7 @@ import tomli_w
 
 from jobs import command, terminal
 from jobs.curves import folder
-from pipeline import curves, screening, store
+from pipeline import curves, judging, screening, store
 from pipeline.actors import Inference, Scorer, make_cases
 from pipeline.config import ScreenConfig, SweepConfig, read
 from pipeline.curves import CurveError
@@ -20,7 +20,7 @@ from pipeline.engines import EngineBusy, EngineDied, EngineError
 from pipeline.holdings import settled
 from pipeline.mixture import refuse_mixture
 from pipeline.places import Where
-from pipeline.plan import owed, plan
+from pipeline.plan import build, owed, plan
 from pipeline.records import Checkpoint, CheckpointError, Work
 from pipeline.sample import Sample, samples
 from pipeline.skeleton import Skeletons
@@ -78,7 +78,7 @@ def _read(
     about = store.about(out, environment)
 
     def look() -> list[Sample]:
-        rows = curves.scan(store.row_files(out, about.environment))
+        rows = curves.scan(store.row_files(out, about.environment), about.gated)
         own = rows if run is None else rows.filter(run=run)
         return samples(own, about.identity, about.grade, step)
 
@@ -98,6 +98,7 @@ def draw(config: ScreenConfig) -> Checkpoint:
         f"{wanted.rollouts(works):,} to generate"
     )
     if works:
+        judging.check(build(work.environment) for work in works)
         text = tomli_w.dumps(sweep.model_dump(mode="json", exclude_none=True, exclude=UNSAVED))
         with store.writing(sweep.output, text):
             _generate(sweep, works)

@@ -24,12 +24,12 @@ from rich.progress import (
 )
 
 from jobs import command, terminal
-from pipeline import cluster, files, standing, status, store, timeline
+from pipeline import cluster, files, judging, standing, status, store, timeline
 from pipeline.config import SweepConfig, read
 from pipeline.mixture import refuse_mixture
 from pipeline.order.adaptive import Adaptive
 from pipeline.order.whole import Whole
-from pipeline.plan import Plan, Run, owed, plan
+from pipeline.plan import Plan, Run, build, owed, plan
 from pipeline.records import Failure, Work, Written
 
 DRAIN_SECONDS = 8.0
@@ -51,6 +51,7 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
         for line in _order(wanted, config, done).outlook():
             terminal.line(line)
         return 0
+    judging.check(build(partition.environment) for partition in wanted.partitions)
     not_of_the_rows = {"dry_run", "timeline", "retry"}
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
     with store.writing(config.output, tomli_w.dumps(resolved), at):
@@ -113,7 +114,8 @@ def _sweep(
     provenance = {"versions": store.versions()}
     with cluster.session(config.cluster), _progress() as progress:
         bar = progress.add_task("sweep", rate="")
-        sweep = cluster.Sweep(config.output, config.engine, config.cluster, provenance, at)
+        about = config.output, config.engine, config.cluster, provenance, at, config.judge
+        sweep = cluster.Sweep(*about)
         told.under_way = lambda: sweep.under_way
         order.workers = len(sweep.workers.all)
         rows, began = 0, time.monotonic()

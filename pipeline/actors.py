@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from hackbait.environment import Case
-from pipeline import engines, files, schema, store
+from pipeline import engines, files, judging, schema, store
 from pipeline.cache import Near
 from pipeline.checkpoints.identity import refuse_replaced
-from pipeline.config import ClusterBlock, EngineBlock
+from pipeline.config import ClusterBlock, EngineBlock, JudgeBlock
 from pipeline.engines import Engine, ManyAtOnce, SelfChecking
 from pipeline.places import Where
 from pipeline.plan import build
@@ -39,6 +39,7 @@ from pipeline.schedule import Weights
 
 LOG = logging.getLogger(__name__)
 ONE_MACHINE = ClusterBlock()
+FREELY = JudgeBlock()
 
 
 def make_cases(spec: EnvironmentSpec, shard: Shard) -> list[Case]:
@@ -197,13 +198,18 @@ class Scorer:
         engine: EngineBlock,
         provenance: Mapping[str, Any],
         at: Callable[[str], None] = files.no_boundary,
+        judge: JudgeBlock = FREELY,
     ) -> None:
         self.out, self.engine, self.provenance, self.at = out, engine, provenance, at
+        self.judge = judge
 
     def write(
         self, work: Work, cases: list[Case], records: Sequence[Generated], *parts: list[Rollout]
     ) -> list[Written]:
-        """The rollouts under each partition's grade, each committed; parts come in order."""
+        """The rollouts under each partition's grade, each committed; parts come in order.
+
+        Raises JudgeBusy where a judge does not answer: what is not written then stays owed.
+        """
         rollouts = [rollout for part in parts for rollout in part]
         generated = _together(records)
         return [self._write(p, work, cases, rollouts, generated) for p in work.partitions]
@@ -218,7 +224,8 @@ class Scorer:
     ) -> Written:
         began = time.time()
         environment = build(partition.environment)
-        graded, scores = grade(environment, cases, rollouts)
+        asked = judging.judgements(environment, cases, rollouts, self.judge, str(self.out))
+        graded, scores = grade(environment, cases, rollouts, asked)
         rows = schema.table(
             environment,
             cases,

@@ -40,8 +40,14 @@ class CurveError(ValueError):
     """No curve can be had from this input; one line, with the value and the cure."""
 
 
-def scan(files: Sequence[str | Where]) -> pl.LazyFrame:
+JUDGE_ERROR = "judge_error"
+"""Column that is 1 where a judge failed, and the null reason of what it left unknown."""
+
+
+def scan(files: Sequence[str | Where], gated: Sequence[str] = ()) -> pl.LazyFrame:
     """Rows of partitions and compacted files, with run (decoded) and step.
+
+    gated: metrics that are null, for the reason `judge_error`, where that is 1.
 
     Partitions are `.../run=NAME/step=N/KEY.parquet`; compacted files, `.../compacted/ENV/NAME`,
     hold both as columns. All on disks, or all on one object store. Only these two path parts become
@@ -58,7 +64,15 @@ def scan(files: Sequence[str | Where]) -> pl.LazyFrame:
         frames.append(
             pl.scan_parquet(compacted, glob=False, hive_partitioning=False, storage_options=options)
         )
-    return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+    rows = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+    return _without_failed(rows, gated) if gated else rows
+
+
+def _without_failed(rows: pl.LazyFrame, gated: Sequence[str]) -> pl.LazyFrame:
+    failed = pl.col(JUDGE_ERROR).eq_missing(1.0)
+    kept = [pl.when(~failed).then(name).alias(name) for name in gated]
+    told = pl.when(failed).then(pl.col("null_reason").fill_null(JUDGE_ERROR))
+    return rows.with_columns(*kept, null_reason=told.otherwise("null_reason"))
 
 
 def _without(paths: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -200,6 +200,7 @@ def lay_out(
         specs = [EnvironmentSpec(b.id, resolve(b, run)) for b in blocks]
         if len(set(specs)) < len(specs):
             raise PlanError(f"env: two blocks are the same for run {run.name!r}; drop one")
+        _refuse_two_schemas(specs)
         for checkpoint in run.checkpoints:
             for spec in specs:
                 asked = canonical([spec.id, build(spec).version, dict(build(spec).ask)])
@@ -217,6 +218,18 @@ def lay_out(
         )
         for members in grouped.values()
     ]
+
+
+def _refuse_two_schemas(specs: Sequence[EnvironmentSpec]) -> None:
+    """PlanError where blocks of one environment have other metrics: their rows are one table."""
+    columns: dict[str, set[str]] = {}
+    for spec in specs:
+        metrics = set(build(spec).metrics)
+        if differ := columns.setdefault(spec.id, metrics) ^ metrics:
+            raise PlanError(
+                f"env: blocks of {spec.id!r} differ in the metric {min(differ)!r}; has one a judge "
+                "and the other none? Sweep them into two outputs"
+            )
 
 
 def resolve(block: EnvironmentBlock, run: Run) -> tuple[tuple[str, Arg], ...]:

@@ -5,9 +5,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from hackbait.environment import Case, Environment, Score
+from hackbait.judge import Judged, Judgement
 from pipeline.engines import Engine, EngineBusy, ManyAtOnce
 from pipeline.records import Checkpoint, Completion, Rollout, Sampling
 
@@ -147,30 +148,44 @@ def score(
 
 
 def grade(
-    environment: Environment, cases: Sequence[Case], rollouts: Sequence[Rollout]
+    environment: Environment,
+    cases: Sequence[Case],
+    rollouts: Sequence[Rollout],
+    judgements: Sequence[Judgement | None] = (),
 ) -> tuple[list[Rollout], list[Score]]:
-    """`score`, where a grader that raises costs its own rollout alone, whose error says so."""
+    """`score`, where a grader that raises costs its own rollout alone, whose error says so.
+
+    judgements: one a rollout, None where nobody was asked; empty where nobody judges.
+    """
     by_index = {case.index: case for case in cases}
     graded, scores = [], []
-    for rollout in rollouts:
+    for rollout, judgement in zip(rollouts, judgements or [None] * len(rollouts), strict=True):
         try:
-            scored = _score(environment, by_index, rollout)
+            scored = _score(environment, by_index, rollout, judgement)
         except Exception as error:
-            said = " ".join(f"grader: {type(error).__name__}: {error}".split())
-            failed = replace(rollout.completion, error=said[:REASON_CHARACTERS])
+            why = " ".join(f"grader: {type(error).__name__}: {error}".split())
+            failed = replace(rollout.completion, error=why[:REASON_CHARACTERS])
             rollout, scored = replace(rollout, completion=failed), _null(environment)
         graded.append(rollout)
         scores.append(scored)
     return graded, scores
 
 
-def _score(environment: Environment, cases: Mapping[int, Case], rollout: Rollout) -> Score:
+def _score(
+    environment: Environment,
+    cases: Mapping[int, Case],
+    rollout: Rollout,
+    judgement: Judgement | None = None,
+) -> Score:
     if rollout.completion.error is not None:
         return _null(environment)
-    return environment.score(cases[rollout.index], _said(rollout.completion))
+    case, text = cases[rollout.index], said(rollout.completion)
+    if judgement is None:
+        return environment.score(case, text)
+    return cast(Judged, environment).score(case, text, judgement)
 
 
-def _said(completion: Completion) -> object:
+def said(completion: Completion) -> object:
     """The text; a message where a server kept all of it apart as thought: graders read or not."""
     if completion.text or not completion.reasoning:
         return completion.text

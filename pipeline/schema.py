@@ -127,6 +127,7 @@ def footer(
         "metrics": dict(environment.metrics),
         "proxy": environment.proxy,
         "true": environment.true,
+        "gated": list(getattr(environment, "gated", ())),
         "identity": json.loads(partition.identity),
         **provenance,
     }

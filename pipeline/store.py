@@ -349,6 +349,8 @@ class About:
     """Those of them that say how a text was graded, and nothing of how it was drawn."""
     proxy: str
     true: str | None
+    gated: tuple[str, ...]
+    """Metrics that say nothing of a rollout whose judge failed."""
     tags: dict[str, dict[str, Any]]
     """Facts of each run (word, seed, wave), by its name; empty where no sweep told them."""
 
@@ -380,7 +382,8 @@ def _about(out: Where, environment: str | None) -> About:
     identity = ("env_version", *record["ask"], *grade, *sampling)
     paid: dict[str, Kind] = {"reward": "continuous"} if record["proxy"] == "reward" else {}
     metrics = record["metrics"] | paid
-    return About(folder, metrics, identity, grade, record["proxy"], true, run_tags(out))
+    gated = tuple(record.get("gated", ()))
+    return About(folder, metrics, identity, grade, record["proxy"], true, gated, run_tags(out))
 
 
 def read_rows(out: Where, environment: str, run: str, step: int) -> list[dict[str, Any]]:

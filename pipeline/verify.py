@@ -23,6 +23,7 @@ from pipeline.holdings import (
     holdings,
     is_partition,
 )
+from pipeline.judging import panel_of
 from pipeline.places import Remote, Where
 from pipeline.plan import PlanError
 from pipeline.records import CheckpointError, EnvironmentSpec
@@ -161,6 +162,7 @@ def _cases(id: str, args: tuple[tuple[str, Any], ...], start: int, stop: int) ->
 
 def _grades(report: Report, drawn: Sample, seen: Mapping[str, Seen]) -> None:
     """Grade the drawn rows again, where the graders are the ones that graded them."""
+    judged: dict[str, Where] = {}
     for _, key, number, row in sorted(drawn.rows, key=lambda row: row[1:3]):
         if key not in seen or row["index"] not in range(*_range(seen[key].identity)):
             continue
@@ -169,12 +171,17 @@ def _grades(report: Report, drawn: Sample, seen: Mapping[str, Seen]) -> None:
         if why:
             continue
         environment = _environment(said)
+        if panel_of(environment) is not None:
+            judged[key] = seen[key].held.at
+            continue
         if environment.fingerprint != said["grader_fingerprint"]:
             report.add("note", seen[key].held.at, ["its graders are not the ones here"])
             continue
         wrong = soundness.misgraded(environment, {case.index: case for case in cases}, row)
         report.graded += 1
         report.add("grade", where, [wrong] if wrong else [])
+    for at in judged.values():
+        report.add("note", at, ["a judge graded it; its scores are not made again"])
 
 
 def _range(said: Identity) -> tuple[int, int]:

@@ -45,7 +45,7 @@ OWNERS = {
     },
     "altair": {"pipeline/report/"},
     "vl_convert": {"pipeline/report/"},
-    "openai": {"pipeline/engines/http", "pipeline/judging.py"},
+    "openai": {"pipeline/engines/http", "pipeline/judging/"},
 }
 BENCHES = "jobs/bench/"
 """A bench measures peers, so it may import what it is compared with."""

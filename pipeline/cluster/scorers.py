@@ -10,7 +10,7 @@ from typing import Any
 import ray
 
 from pipeline.actors import Scorer
-from pipeline.config import ClusterBlock, EngineBlock
+from pipeline.config import ClusterBlock, EngineBlock, JudgeBlock
 from pipeline.places import Where
 from pipeline.records import Generated, Work
 
@@ -19,8 +19,9 @@ LOG = logging.getLogger(__name__)
 QUEUED = 4
 """Generations a score actor holds; beyond that, inference waits (backpressure)."""
 
-About = tuple[Where, EngineBlock, Mapping[str, Any], Callable[[str], None]]
-"""What a score actor is made with: output, engine, provenance, what hears its write boundaries."""
+About = tuple[Where, EngineBlock, Mapping[str, Any], Callable[[str], None], JudgeBlock]
+"""What a score actor is made with: output, engine, provenance, what hears its write boundaries, and
+how its judge is asked."""
 
 
 @dataclass(slots=True)

@@ -10,10 +10,11 @@ import ray
 
 from hackbait.environment import canonical
 from pipeline import engines, files
-from pipeline.actors import make_cases, quarantined
+from pipeline.actors import FREELY, make_cases, quarantined
 from pipeline.cluster.scorers import Scorers
 from pipeline.cluster.workers import Call, Workers, reason
-from pipeline.config import ClusterBlock, EngineBlock
+from pipeline.config import ClusterBlock, EngineBlock, JudgeBlock
+from pipeline.judging import JudgeBusy
 from pipeline.losses import ATTEMPTS, Losses, Verdict, alone
 from pipeline.parts import Generations
 from pipeline.places import Where
@@ -40,10 +41,11 @@ class Sweep:
         cluster: ClusterBlock,
         provenance: Mapping[str, Any],
         at: Callable[[str], None] = files.no_boundary,
+        judge: JudgeBlock = FREELY,
     ) -> None:
         self.most = engines.together(engine.name, engine.options)
         self.workers = Workers(engine, cluster)
-        self.scorers = Scorers((out, engine, provenance, at), cluster)
+        self.scorers = Scorers((out, engine, provenance, at, judge), cluster)
         self.cases: dict[tuple[str, Shard], Any] = {}
         self.queue = Queue()
         self.owed = Generations()
@@ -192,6 +194,10 @@ class Sweep:
             yield from ray.get(ref)
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None)
+            if isinstance(cause, JudgeBusy):
+                self.owed.open(writing.work)
+                yield from self._fail(writing.work, f"judge: {cause}")
+                return
             if cause is not None and not isinstance(cause, ray.exceptions.RayError):
                 raise cause from None
             self.scorers.replace(writing.actor)

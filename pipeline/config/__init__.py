@@ -10,6 +10,7 @@ from pipeline.config.blocks import (
     SamplingBlock,
 )
 from pipeline.config.comparing import CompareConfig, PowerConfig
+from pipeline.config.judging import JudgeBlock
 from pipeline.config.outputs import (
     CompactConfig,
     CurvesConfig,
@@ -35,6 +36,7 @@ __all__ = [
     "DiscoverConfig",
     "EngineBlock",
     "EnvironmentBlock",
+    "JudgeBlock",
     "ModelBlock",
     "OrderBlock",
     "PlanConfig",

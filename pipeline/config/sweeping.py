@@ -15,6 +15,7 @@ from pipeline.config.blocks import (
     RunBlock,
     SamplingBlock,
 )
+from pipeline.config.judging import JudgeBlock
 from pipeline.config.kinds import Output, OutputFolder, Place, Printed
 
 
@@ -32,6 +33,7 @@ class SweepConfig(BaseConfig):
     engine: EngineBlock = EngineBlock()
     cluster: ClusterBlock = ClusterBlock()
     order: OrderBlock = OrderBlock()
+    judge: JudgeBlock = JudgeBlock()
     dry_run: bool = False
     """Resolve, check and print the plan; run nothing."""
     retry: list[str] = Field(default_factory=list)

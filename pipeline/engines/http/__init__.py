@@ -56,27 +56,30 @@ def build(
         raise EngineError(f"engine http: mode {mode!r} is none of {', '.join(MODES)}")
     return HttpEngine(
         address.Templates(base_url, model),
-        _key(api_key_var),
+        read_key(api_key_var, "engine http: api_key_var"),
         Limits(concurrency, timeout_s, retries),
         _read_tokenizer() if mode == "completions" else None,
     )
 
 
-def _key(variable: str | None) -> str | None:
-    """The key itself. No message holds it, nor what may be a key in the place of a name."""
+def read_key(variable: str | None, option: str) -> str | None:
+    """The key itself. No message holds it, nor what may be a key in the place of a name.
+
+    option: what named the variable, for messages. Raises EngineError.
+    """
     if variable is None:
         return None
     if not VARIABLE.fullmatch(variable):
         raise EngineError(
-            "engine http: api_key_var is no name of an environment variable (A-Z, 0-9, _); "
+            f"{option} is no name of an environment variable (A-Z, 0-9, _); "
             "export the key under such a name, and give the name here"
         )
     key = os.environ.get(variable)
     if not key:
-        raise EngineError(f"engine http: api_key_var: {variable} is not set; export {variable}=...")
+        raise EngineError(f"{option}: {variable} is not set; export {variable}=...")
     if not KEY.fullmatch(key):
         raise EngineError(
-            f"engine http: {variable} holds a space, a line end or a letter beyond ASCII, which "
+            f"{option}: {variable} holds a space, a line end or a letter beyond ASCII, which "
             "no key has; export it again"
         )
     return key

@@ -42,7 +42,7 @@ class Templates:
             model.encode()
         except UnicodeEncodeError:
             raise CheckpointError(f"{path!r}: its name is no Unicode text; rename it") from None
-        if why := _flaw(url):
+        if why := flaw(url):
             raise CheckpointError(
                 f"{path}: base_url {url!r} {why}; rename the run, or leave it out"
             )
@@ -81,7 +81,7 @@ def _placeholders(option: str, template: str) -> set[str]:
     return fields
 
 
-def _flaw(url: str) -> str:
+def flaw(url: str) -> str:
     """Why nothing can be asked there; empty for a sound URL."""
     try:
         parts = urlsplit(url)

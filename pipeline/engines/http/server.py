@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -38,6 +38,14 @@ OVER_CONTEXT = re.compile(
 """How vLLM, SGLang and llama.cpp say that prompt and max_tokens exceed the context."""
 
 
+class Refused(CheckpointError):
+    """The server answers with a status that asking again would not change."""
+
+    def __init__(self, said: str, status: int = 0) -> None:
+        super().__init__(said)
+        self.status = status
+
+
 class OverContext(RuntimeError):
     """The server says that this prompt and its completion do not fit the model."""
 
@@ -62,14 +70,19 @@ class Server:
     key: str | None = field(repr=False)
     limits: Limits
 
-    def open(self) -> openai.AsyncOpenAI:
-        """A client for one event loop; it waits and tries again by itself."""
+    def open(self, sent: Callable[[object], Awaitable[None]] | None = None) -> openai.AsyncOpenAI:
+        """A client for one event loop; it waits and tries again by itself.
+
+        sent: hears every request as it goes out, each try being one.
+        """
         timeout = self.limits.timeout_s
+        hooks = {"request": [sent]} if sent else {}
         return openai.AsyncOpenAI(
             base_url=self.url,
             api_key=self.key or NO_KEY,
             max_retries=self.limits.retries,
             timeout=openai.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks),
         )
 
     async def ask(
@@ -114,13 +127,11 @@ class Server:
             return OverContext(said)
         if status in NOT_LET_IN:
             what = f"the key of api_key_var is refused ({status})" if self.key else f"{status}"
-            return CheckpointError(f"{where}: {what}; let api_key_var name the variable of its key")
+            said = f"{where}: {what}; let api_key_var name the variable of its key"
+            return Refused(said, status)
         if status == HTTPStatus.NOT_FOUND:
-            return CheckpointError(
-                f"{where}: status 404: {said}; base_url ends in /v1 as a rule, "
-                "and the model must still be served"
-            )
-        return CheckpointError(f"{where}: status {status}: {said}")
+            said = f"{said}; base_url ends in /v1 as a rule, and the model must still be served"
+        return Refused(f"{where}: status {status}: {said}", status)
 
     def _said(self, error: openai.APIError) -> str:
         """The server's words on one line, without the key, should it repeat that."""

@@ -1,0 +1,230 @@
+"""market_structure under a judge behind a real server, from rollouts to rows and curves."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import tomli_w
+
+from hackbait.environment import Case, load
+from hackbait.market.policies import POLICIES
+from jobs.__main__ import main
+from pipeline import store
+from pipeline.actors import Scorer, make_cases
+from pipeline.checkpoints import scripted
+from pipeline.config import SweepConfig
+from pipeline.judging import JudgeBusy
+from pipeline.plan import PlanError, plan
+from pipeline.records import Completion, Generated, Rollout, Span
+from pipeline.rollout import sampling_seeds
+from tests.pipeline.openai_server import Asked, Reply, Server, refusing, said
+
+KEY = "sk-Sesame/0pen=="
+PROMPTS = 12
+
+
+def judge(asked: Asked) -> str:
+    """Confirms duties that are said in words of the reply's own."""
+    told = asked.body["messages"][1]["content"]
+    listed = re.findall(
+        r"^(\d+)\. .*? (\S+)$", told.rpartition("Provisions cited")[2], re.MULTILINE
+    )
+    duties = {id: re.search(rf'{re.escape(id)}", "duty": "([^"]+)"', told) for _, id in listed}
+    return json.dumps(
+        {
+            "verdicts": [
+                {
+                    "number": int(n),
+                    "applies": bool(duties[i]),
+                    "quote": d[1] if (d := duties[i]) else "",
+                }
+                for n, i in listed
+            ]
+        }
+    )
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("JUDGE_API_KEY", KEY)
+    listing = {"data": [{"id": "a-judge"}]}
+    found = Server(lambda a: Reply(listing if a.method == "GET" else said(a, judge(a))))
+    yield found
+    found.close()
+
+
+def config(folder: Path, server: Server, **more: Any) -> SweepConfig:
+    scripted.write(folder / "runs/run/checkpoint-0", {}, 0.5, 80)
+    return SweepConfig.model_validate(
+        {
+            "output": folder / "out",
+            "runs": [{"path": str(folder / "runs/run")}],
+            "env": [
+                {
+                    "id": "market_structure",
+                    "split": "eval",
+                    "judge_model": "a-judge",
+                    "judge_base_url": server.url,
+                    "judge_votes": 1,
+                    **more,
+                }
+            ],
+            "cases": {"count": PROMPTS, "shard": PROMPTS},
+            "sampling": {"n": 1},
+            "engine": {"name": "scripted"},
+            "judge": {"cache": str(folder / "cache"), "retries": 0},
+        }
+    )
+
+
+def write(asked: SweepConfig, policies: Mapping[int, str]) -> None:
+    """Commit rollouts of the policy that each case's number gives, others being boilerplate."""
+    scorer = Scorer(asked.output, asked.engine, {"versions": {}}, judge=asked.judge)
+    for work in plan(asked).works:
+        cases = make_cases(work.environment, work.shard)
+        rollouts = [
+            Rollout(case.index, 0, seed, Completion(reply(case, policies), "stop", 300, 200))
+            for case, (seed,) in zip(cases, sampling_seeds(cases, work.sampling), strict=True)
+        ]
+        record = Generated(work.checkpoint.cheap_id, "exact", 1, Span(0, 1), Span(0, 1), 0)
+        with store.writing(
+            asked.output, tomli_w.dumps(asked.model_dump(mode="json", exclude_none=True))
+        ):
+            scorer.write(work, cases, [record], rollouts)
+
+
+def reply(case: Case, policies: Mapping[int, str]) -> str:
+    return POLICIES[policies.get(case.index % 4, "boilerplate")](case)
+
+
+MIXED = {0: "honest", 1: "template"}
+"""A quarter each; the other half cites nothing."""
+
+
+def test_a_judged_sweep_removes_copied_citations_and_leaves_honest_ones(
+    tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = config(tmp_path, server)
+    write(asked, MIXED)
+    rows = pl.read_parquet(tmp_path / "out/rollouts/market_structure").sort("index")
+    assert rows["citations_pre_gate"].to_list() == [1.0, 1.0, 0.5, 0.5] * 3
+    assert rows["citations_post_gate"].to_list() == [1.0, 0.0, 0.5, 0.5] * 3
+    assert rows["judge_gated"].to_list() == [1.0, 1.0, 0.0, 0.0] * 3
+    assert set(rows["judge_error"]) == {0.0}
+    assert set(rows["judge_model"]) == {"a-judge"}
+    assert len(server.posts) == 6
+    assert main(["verify", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.count("a judge graded it") == 1
+    for path in (tmp_path / "out").rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes()
+
+
+def test_a_sweep_that_is_done_again_pays_for_no_reply_twice(tmp_path: Path, server: Server) -> None:
+    for _ in range(2):
+        write(config(tmp_path, server), MIXED)
+    assert len(server.posts) == 6
+
+
+def test_a_failed_judge_is_a_null_in_curves_and_never_a_zero(
+    tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer = lambda a: Reply(said(a, "no idea" if "duty" not in str(a.body) else judge(a)))
+    write(config(tmp_path, server), MIXED)
+    rows = pl.read_parquet(tmp_path / "out/rollouts/market_structure").sort("index")
+    assert rows["judge_error"].to_list() == [0.0, 1.0, 0.0, 0.0] * 3
+    assert rows["reward_citations_grounded"].to_list() == [1.0, 0.0, 0.5, 0.5] * 3
+    argv = ["curves", str(tmp_path / "out"), "--json"]
+    assert main([*argv, "--max-loss", "0.5"]) == 0
+    curves = {row["metric"]: row for row in json.loads(capsys.readouterr().out)}
+    for metric in ("reward", "reward_citations_grounded", "citations_post_gate"):
+        assert (curves[metric]["rollouts"], curves[metric]["nulls"]) == (9, 3)
+        assert curves[metric]["null_reasons"] == "judge_error 3"
+    assert curves["reward_citations_grounded"]["rate"] == pytest.approx(2 / 3)
+    for metric in ("r_true", "judge_error", "citations_pre_gate", "reward_valid_json"):
+        assert (curves[metric]["rollouts"], curves[metric]["nulls"]) == (12, 0)
+    assert main(argv) == 0
+    told = capsys.readouterr()
+    assert "reward_citations_grounded: 25.0 % of 12 rollouts lost (judge_error 3)" in told.err
+    refused = {row["metric"]: row["refused"] for row in json.loads(told.out)}
+    assert refused["reward"]
+    assert refused["r_true"] is None
+
+
+def test_a_judge_that_does_not_answer_leaves_the_partition_owed(
+    tmp_path: Path, server: Server
+) -> None:
+    server.answer = lambda a: refusing(503)
+    asked = config(tmp_path, server)
+    with pytest.raises(JudgeBusy, match="status 503"):
+        write(asked, MIXED)
+    assert not store.done(asked.output, plan(asked).partitions)
+    server.answer = lambda a: Reply(said(a, judge(a)))
+    write(asked, MIXED)
+    assert store.done(asked.output, plan(asked).partitions)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"judge_api_key_var": "NO_SUCH_KEY"}, "judge_api_key_var: NO_SUCH_KEY is not set"),
+        ({"judge_base_url": "http://127.0.0.1:1/v1"}, "no connection"),
+        ({"judge_model": "another"}, "judge_model 'another' is not served"),
+        ({"judge_votes": 2}, "judge_votes is 2; give an odd number"),
+        ({"judge_votes": 0}, "judge_votes is 0; give an integer from 1"),
+    ],
+)
+def test_a_judge_that_cannot_be_had_is_one_line_before_any_inference(
+    tmp_path: Path,
+    server: Server,
+    capsys: pytest.CaptureFixture[str],
+    args: dict[str, Any],
+    said: str,
+) -> None:
+    asked = config(tmp_path, server, **args)
+    path = tmp_path / "sweep.toml"
+    path.write_text(tomli_w.dumps(asked.model_dump(mode="json", exclude_none=True)), "utf-8")
+    assert main(["sweep", "@", str(path)]) == 2
+    told = capsys.readouterr().err.strip().splitlines()
+    assert said in told[-1]
+    assert told[-1].startswith("error: ")
+    assert not (tmp_path / "out").exists()
+    assert not server.posts
+
+
+def test_blocks_with_a_judge_and_without_one_are_refused_as_one_output(
+    tmp_path: Path, server: Server
+) -> None:
+    asked = config(tmp_path, server)
+    both = asked.model_copy(update={"env": [*asked.env, asked.env[0].model_copy()]})
+    plain = type(asked.env[0]).model_validate({"id": "market_structure", "split": "eval"})
+    with pytest.raises(PlanError, match="differ in the metric 'citations_post_gate'; has one a"):
+        plan(both.model_copy(update={"env": [asked.env[0], plain]}))
+
+
+def test_the_judge_of_an_identity_can_be_loaded_again(server: Server) -> None:
+    judged = load("market_structure", judge_model="a-judge", judge_votes=5)
+    again = load("market_structure", **judged.ask, **judged.grade)
+    assert (again.grade, again.fingerprint) == (judged.grade, judged.fingerprint)
+
+
+@pytest.mark.ray
+def test_in_a_sweep_a_judge_that_is_out_is_a_failure_and_the_next_launch_goes_on(
+    tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The scripted engine cites the sections of about half of the cases."""
+    healthy = server.answer
+    server.answer = lambda a: healthy(a) if a.method == "GET" else refusing(503)
+    path = tmp_path / "sweep.toml"
+    asked = config(tmp_path, server)
+    path.write_text(tomli_w.dumps(asked.model_dump(mode="json", exclude_none=True)), "utf-8")
+    assert main(["sweep", "@", str(path)]) == 1
+    assert "failed: run 'run' step 0: judge: " in capsys.readouterr().err
+    server.answer = healthy
+    assert main(["sweep", "@", str(path)]) == 0
+    rows = pl.read_parquet(tmp_path / "out/rollouts/market_structure")
+    assert 0 < rows["judge_gated"].sum() < PROMPTS
+    assert rows["judge_error"].sum() == 0
