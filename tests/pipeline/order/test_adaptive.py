@@ -14,6 +14,7 @@ from pipeline import onset, standing, status, store
 from pipeline.checkpoints import scripted
 from pipeline.config import CurvesConfig, SweepConfig
 from pipeline.order.adaptive import Adaptive
+from pipeline.places import where
 from pipeline.plan import owed, plan
 from pipeline.records import Failure, Written
 from pipeline.verify import verify
@@ -147,3 +148,17 @@ def test_a_checkpoint_that_fails_is_gone_round(config: SweepConfig, sweep_here: 
     assert not {8, 17} & set(searched.steps)
     assert {16, 18} <= set(searched.steps)
     assert searched.blind == 16  # of a grid of 8 whose second checkpoint is lost
+
+
+def test_an_output_on_an_object_store_is_read_alike(
+    config: SweepConfig, over: Over, sweep_here: SweepHere, bucket: str
+) -> None:
+    far = config.model_copy(update={"output": where(f"{bucket}/out")})
+    play(far, sweep_here, 4)
+    near = config.model_copy(update={"output": over[0].output})
+    assert isinstance(near.output, Path)
+    asked = begin(far).works()
+    assert asked
+    assert {p.key for work in asked for p in work.partitions} <= {
+        path.stem for path in near.output.rglob("*.parquet")
+    }
