@@ -17,8 +17,8 @@ from pipeline.holdings import Held, holdings, settled
 from pipeline.places import Where
 from pipeline.report import examples, page, provenance
 from pipeline.report.examples import Example, Key
-from pipeline.report.page import Study
 from pipeline.report.provenance import Provenance
+from pipeline.report.study import Study
 
 FOOTERS = 200
 """Partitions whose footers are read: the first of each run, until there are so many."""

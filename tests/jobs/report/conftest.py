@@ -10,7 +10,7 @@ from jobs import report
 from pipeline import store
 from pipeline.checkpoints import scripted
 from pipeline.config import ReportConfig, SweepConfig
-from pipeline.report.page import Study
+from pipeline.report.study import Study
 
 SweepHere = Callable[..., object]
 Runs = dict[str, tuple[float, float]]

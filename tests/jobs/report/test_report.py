@@ -21,7 +21,7 @@ from pipeline.curves import CurveError
 from pipeline.report import honesty, page, panels, provenance, rarity, runs
 from pipeline.report.examples import Example, spans
 from pipeline.report.markup import element, prose, text
-from pipeline.report.page import Study
+from pipeline.report.study import Study
 from pipeline.verify import verify
 
 EVIL = (

@@ -11,7 +11,7 @@ from jobs import report
 from pipeline.config import ReportConfig
 from pipeline.report import page
 from pipeline.report.examples import Example
-from pipeline.report.page import Study
+from pipeline.report.study import Study
 
 pytestmark = pytest.mark.browser
 Browser = Any

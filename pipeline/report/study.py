@@ -1,0 +1,41 @@
+"""All that a page tells, before it is told."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline import headline
+from pipeline.report import panels
+from pipeline.report.examples import Example, Key
+from pipeline.report.panels import Panel
+from pipeline.report.provenance import Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """All that a page tells."""
+
+    name: str
+    """Where the rows or rates come from."""
+    curves: pl.DataFrame
+    onsets: pl.DataFrame
+    identity: tuple[str, ...]
+    proxy: str
+    true: str | None
+    threshold: float
+    examples: Mapping[Key, Sequence[Example]] | None
+    """None where there are no rollouts to show."""
+    losses: pl.DataFrame | None
+    """run, null_reason, rollouts, checkpoints; None where lost rollouts are not known."""
+    gaps: tuple[str, ...]
+    """Lines on checkpoints that a sweep skipped, failed at or owes."""
+    provenance: Provenance | None
+
+    @property
+    def headline(self) -> pl.DataFrame:
+        return headline.headline(self.curves, self.onsets, self.proxy, self.true)
+
+    @property
+    def panels(self) -> list[Panel]:
+        return panels.panels(self.curves, self.onsets, self.proxy, self.true)
