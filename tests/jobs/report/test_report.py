@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobs import command, report
@@ -166,13 +166,16 @@ def test_hostile_text_stays_text_wherever_it_stands(study: Study) -> None:
     assert any("<script>alert(1)</script>" in said for said in seen.texts)
 
 
+@example(EVIL)
 @given(st.text(st.characters(), max_size=60))
 def test_what_is_escaped_reads_as_it_was_and_is_no_markup(said: str) -> None:
     for html in (text(said), prose(said)):
         seen = Seen(element("p", html, title=said))
-        assert [tag for tag, _ in seen.elements] == ["p"]
+        ((tag, attributes),) = seen.elements
+        assert (tag, attributes.keys()) == ("p", {"title"})
         assert not [c for c in html if not c.isprintable() and c != "\n"]
     if said.isprintable():
+        assert attributes["title"] == said
         assert "".join(Seen(text(said)).texts) == said
 
 
