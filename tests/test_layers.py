@@ -39,6 +39,7 @@ OWNERS = {
         "pipeline/report/",
         "pipeline/agreement.py",
         "pipeline/delay.py",
+        "pipeline/flips.py",
         "pipeline/sample.py",
         "pipeline/scores.py",
         "pipeline/screening.py",

@@ -10,7 +10,7 @@ from pipeline.config.blocks import (
     SamplingBlock,
 )
 from pipeline.config.comparing import CompareConfig, PowerConfig
-from pipeline.config.judging import JudgeBlock
+from pipeline.config.judging import JudgeBlock, RejudgeConfig
 from pipeline.config.outputs import (
     CompactConfig,
     CurvesConfig,
@@ -41,6 +41,7 @@ __all__ = [
     "OrderBlock",
     "PlanConfig",
     "PowerConfig",
+    "RejudgeConfig",
     "ReportConfig",
     "ReproduceConfig",
     "RunBlock",

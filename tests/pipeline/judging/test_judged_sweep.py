@@ -228,3 +228,49 @@ def test_in_a_sweep_a_judge_that_is_out_is_a_failure_and_the_next_launch_goes_on
     rows = pl.read_parquet(tmp_path / "out/rollouts/market_structure")
     assert 0 < rows["judge_gated"].sum() < PROMPTS
     assert rows["judge_error"].sum() == 0
+
+
+def rejudge(tmp_path: Path, server: Server, votes: int, *argv: str) -> int:
+    path = tmp_path / f"judge-{votes}.toml"
+    block = {"id": "market_structure", "judge_model": "a-judge", "judge_base_url": server.url}
+    told = {"env": {**block, "judge_votes": votes}, "output": str(tmp_path / f"votes-{votes}")}
+    judge = {"cache": str(tmp_path / "cache"), "retries": 0}
+    path.write_text(tomli_w.dumps({**told, "judge": judge}), "utf-8")
+    return main(["rejudge", str(tmp_path / "out"), "@", str(path), *argv])
+
+
+def test_stored_rollouts_are_judged_later_and_more_votes_pay_for_the_new_ones_alone(
+    tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(config(tmp_path, server, judge_model=""), MIXED)
+    assert not server.posts
+    assert rejudge(tmp_path, server, 1, "--json") == 0
+    table = {row["metric"]: row for row in json.loads(capsys.readouterr().out)}
+    cited = table["reward_citations_grounded"]
+    assert (cited["pairs"], cited["up"], cited["down"]) == (12, 0, 3)
+    assert (cited["old"], cited["new"]) == (0.75, 0.5)
+    assert (table["reward"]["down"], table["r_true"]["down"]) == (3, 0)
+    assert len(server.posts) == 6
+    assert rejudge(tmp_path, server, 3) == 0
+    assert len(server.posts) == 18
+    assert "reward_citations_grounded: 3 of 12 rollouts flipped" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "votes-3")]) == 0
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes()
+
+
+def test_a_judge_that_is_out_leaves_a_rejudge_owed_and_prints_no_rate(
+    tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(config(tmp_path, server, judge_model=""), MIXED)
+    healthy = server.answer
+    server.answer = lambda a: healthy(a) if a.method == "GET" else refusing(402)
+    assert rejudge(tmp_path, server, 1) == 2
+    server.answer = lambda a: healthy(a) if a.method == "GET" else refusing(429)
+    assert rejudge(tmp_path, server, 1) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "status 429" in told.err
+    assert "the same command goes on from here" in told.err
+    server.answer = healthy
+    assert rejudge(tmp_path, server, 1) == 0

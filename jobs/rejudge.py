@@ -1,0 +1,127 @@
+"""Grade stored rollouts again, with another grader, word or judge: no inference, old beside new.
+
+onset rejudge outputs/story --env.id hackword --env.grader assay-0.1.0
+onset rejudge outputs/market @ judge.toml
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tomli_w
+
+from jobs import command, terminal
+from jobs.curves import folder
+from pipeline import curves, flips, judging, rejudging, store
+from pipeline.config import RejudgeConfig, read
+from pipeline.holdings import holdings
+from pipeline.mixture import refuse_mixture
+from pipeline.places import Where
+from pipeline.plan import Plan, build
+from pipeline.rejudging import Again
+
+UNSAVED = {"dry_run", "json", "save", "metric", "max_loss"}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the new scores, then print both; 0, or 1 where a judge left partitions owed."""
+    config = read(RejudgeConfig, argv, positional="path")
+    out = sibling(config)
+    wanted = rejudging.plan(folder(config.path), config.env)
+    planned = Plan((), tuple(one.work for one in wanted), (), ())
+    refuse_mixture(planned, store.foreign(out, planned.partitions))
+    done = {held.key for held in holdings(out).held}
+    owed = [one for one in wanted if one.partition.key not in done]
+    terminal.line(
+        f"{out}: {len(wanted)} partitions, {len(wanted) - len(owed)} done; "
+        f"{planned.rollouts(one.work for one in owed):,} rollouts to grade again"
+    )
+    if config.dry_run:
+        return 0
+    if owed:
+        judging.check(build(one.partition.environment) for one in owed)
+        why = _write(config, out, owed)
+        if why:
+            terminal.line(f"judge: {why}; the same command goes on from here")
+            return 1
+    show(config, compared(config, out))
+    return 0
+
+
+def sibling(config: RejudgeConfig) -> Where:
+    """Where the new scores go. StoreError where the old ones are."""
+    out = config.output
+    if out is None:
+        out = config.path.parent / f"{config.path.name}-rejudged"
+    if str(out) == str(config.path):
+        raise store.StoreError(f"output {out} is what is graded again; name another folder")
+    return out
+
+
+def _write(config: RejudgeConfig, out: Where, owed: Sequence[Again]) -> str:
+    """Commit what is owed; why the judge ended it early, empty where it did not."""
+    resolved = config.model_dump(mode="json", exclude_none=True, exclude=UNSAVED)
+    provenance = {"versions": store.versions(), "rejudged_from": str(config.path)}
+    runs = {one.partition.run for one in owed}
+    tags = {run: told for run, told in store.run_tags(config.path).items() if run in runs}
+    with store.writing(out, tomli_w.dumps(resolved)):
+        store.tell_runs(out, tags)
+        for one in terminal.tracked(owed, "rejudge"):
+            try:
+                rejudging.write(one, out, config.judge, provenance)
+            except judging.JudgeBusy as busy:
+                return str(busy)
+    return ""
+
+
+def compared(config: RejudgeConfig, out: Where) -> Any:
+    """Every checkpoint and metric under both grades (`flips.side_by_side`)."""
+    old, new = (store.about(place, config.env.id) for place in (config.path, out))
+    metrics = flips.common(old.metrics, new.metrics)
+    if config.metric and config.metric not in metrics:
+        raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(metrics)}")
+    changed = {*config.env.args, "grader_fingerprint"}
+    on = [name for name in old.identity if name in new.identity and name not in changed]
+    sides = [
+        curves.scan(store.row_files(place, about.environment), about.gated)
+        for place, about in ((config.path, old), (out, new))
+    ]
+    return flips.side_by_side(sides[0], sides[1], metrics, on, config.max_loss)
+
+
+def show(config: RejudgeConfig, found: Any) -> None:
+    """The table on stdout and, where asked, as Parquet."""
+    changed = flips.together(found)
+    if config.save:
+        config.save.parent.mkdir(parents=True, exist_ok=True)
+        found.write_parquet(config.save)
+    if config.json:
+        terminal.as_json(found.to_dicts())
+        return
+    for metric, (rollouts, pairs) in changed.items():
+        if config.metric in (None, metric):
+            print(f"{metric}: {rollouts:,} of {pairs:,} rollouts flipped")
+    shown = [config.metric] if config.metric else [m for m, (n, _) in changed.items() if n]
+    rows = [_readable(row) for row in found.to_dicts() if row["metric"] in shown]
+    if rows:
+        terminal.table(rows, list(rows[0]))
+
+
+def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: row[name] for name in ("run", "step", "metric", "pairs", "up", "down")},
+        **{side: _rate(row, side) for side in flips.SIDES},
+        "lost": f"{row['old_lost']} -> {row['new_lost']}",
+    }
+
+
+def _rate(row: Mapping[str, Any], side: str) -> str | None:
+    """`0.931 [0.902, 0.957]`; without the brackets where there is no interval."""
+    rate, low, high = row[side], row[f"{side}_lo"], row[f"{side}_hi"]
+    if rate is None:
+        return None
+    return f"{rate:.3g}" if low is None else f"{rate:.3g} [{low:.3g}, {high:.3g}]"
+
+
+if __name__ == "__main__":
+    sys.exit(command.start(main, sys.argv[1:]))

@@ -1,0 +1,89 @@
+"""Two grades of the same rollouts side by side: what flipped, and both rates."""
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from pipeline import curves, nulls
+from pipeline.curves import MEASURES, CurveError, collected
+
+PLACE = ("index", "sample")
+SIDES = ("old", "new")
+FOUND = ("pairs", "up", "down")
+"""Rollouts that both have a value for, and those of them whose value rose and fell."""
+SAME = 1e-12
+
+
+def flips(
+    old: pl.LazyFrame, new: pl.LazyFrame, metrics: Sequence[str], on: Sequence[str]
+) -> pl.DataFrame:
+    """run, `on`, step, metric and `FOUND`; one row a checkpoint and metric, sorted.
+
+    on: columns besides run and step that both sides agree in. CurveError where the old rows differ
+    in another field, so that a new row would stand beside several.
+    """
+    keys = ["run", *on, "step"]
+    _refuse_several(old, keys)
+    values = [*keys, *PLACE, *metrics]
+    both = old.select(values).join(
+        new.select(values), on=[*keys, *PLACE], suffix="|new", nulls_equal=True
+    )
+    change = {m: pl.col(f"{m}|new") - pl.col(m) for m in metrics}
+    counts = [
+        term.alias(f"{metric}|{name}")
+        for metric, by in change.items()
+        for name, term in zip(
+            FOUND, (by.count(), (by > SAME).sum(), (by < -SAME).sum()), strict=True
+        )
+    ]
+    wide = collected(both.group_by(keys).agg(counts))
+    parts = [
+        wide.select(
+            *keys,
+            pl.lit(metric).alias("metric"),
+            *(pl.col(f"{metric}|{name}").cast(pl.Int64).alias(name) for name in FOUND),
+        )
+        for metric in metrics
+    ]
+    return pl.concat(parts).sort(*keys, "metric")
+
+
+def _refuse_several(old: pl.LazyFrame, keys: Sequence[str]) -> None:
+    twice = collected(
+        old.group_by([*keys, *PLACE]).len().filter(pl.col("len") > 1).select(keys).head(1)
+    )
+    if len(twice):
+        row = twice.row(0, named=True)
+        raise CurveError(
+            f"run {row['run']!r}, step {row['step']}: its old rollouts were graded in several ways "
+            "that the new grade replaces by one; the new rows are written, compare them by hand"
+        )
+
+
+def side_by_side(
+    old: pl.LazyFrame,
+    new: pl.LazyFrame,
+    metrics: Mapping[str, str],
+    on: Sequence[str],
+    max_loss: float,
+) -> pl.DataFrame:
+    """`flips` and, for each side, its rate with interval and the rollouts it lost."""
+    keys = ["run", *on, "step", "metric"]
+    found = flips(old, new, list(metrics), on)
+    for side, rows in zip(SIDES, (old, new), strict=True):
+        rates = nulls.refuse(curves.curves(rows, metrics, on), max_loss)
+        names = {"rate": side, "lo": f"{side}_lo", "hi": f"{side}_hi", "nulls": f"{side}_lost"}
+        told = rates.select(*keys, *(pl.col(a).alias(b) for a, b in names.items()))
+        found = found.join(told, on=keys, how="left", nulls_equal=True)
+    return found.sort(keys)
+
+
+def together(found: pl.DataFrame) -> dict[str, tuple[int, int]]:
+    """By metric: rollouts that changed, of those that both sides have a value for."""
+    sums = found.group_by("metric", maintain_order=True).agg(pl.col(*FOUND).sum())
+    return {row["metric"]: (row["up"] + row["down"], row["pairs"]) for row in sums.to_dicts()}
+
+
+def common(kinds: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Metrics that both sides have."""
+    return {name: kind for name, kind in kinds.items() if name in others and name not in MEASURES}
