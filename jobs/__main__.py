@@ -43,7 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         print(f"error: verb {verb!r} is none of {', '.join(known)}{hint}", file=sys.stderr)
         return command.REFUSED
-    return command.start(importlib.import_module(f"jobs.{verb}").main, words[1:])
+    return command.start(lambda rest: run(verb, rest), words[1:])
+
+
+def run(verb: str, words: Sequence[str]) -> int:
+    """The exit code of a known verb; what it needs is imported now."""
+    code: int = importlib.import_module(f"jobs.{verb}").main(words)
+    return code
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ onset sweep @ sweep.toml --dry-run
 onset sweep @ sweep.toml --order.strategy adaptive
 """
 
+import os
 import signal
 import sys
 import time
@@ -32,8 +33,9 @@ from pipeline.order.whole import Whole
 from pipeline.plan import Plan, Run, build, owed, plan
 from pipeline.records import Failure, Work, Written
 
-DRAIN_SECONDS = 8.0
-"""What is under way has so long to be written after a signal to stop."""
+DRAIN_SECONDS, ONE_SIGNAL_SECONDS = 8.0, 2.0
+"""What is under way has so long to be written after a signal to stop; and a signal counts once for
+so long."""
 SHOWN = 20
 """Runs of an adaptive sweep that are told one by one."""
 
@@ -54,7 +56,7 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
     judging.check(build(partition.environment) for partition in wanted.partitions)
     not_of_the_rows = {"dry_run", "timeline", "retry"}
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
-    with store.writing(config.output, tomli_w.dumps(resolved), at):
+    with _leaving(), store.writing(config.output, tomli_w.dumps(resolved), at):
         store.tell_runs(config.output, {run.name: facts(run) for run in wanted.runs}, at)
         order = _order(wanted, config, _announce(wanted, config))
         with standing.told(config.output, order.so_far, searched=order.searched) as told:
@@ -91,7 +93,10 @@ def _announce(wanted: Plan, config: SweepConfig) -> set[str]:
     """Say what there is and what is owed; keys of the partitions that are not."""
     done = store.done(config.output, wanted.partitions)
     if config.retry:
-        done -= store.with_reason(config.output, done, config.retry)
+        again = store.with_reason(config.output, done, config.retry)
+        if not again:
+            terminal.line(f"note: no partition holds a null of reason {' or '.join(config.retry)}")
+        done -= again
     most = "at most " if config.order.strategy == "adaptive" else ""
     for note in wanted.notes:
         terminal.line(f"note: {note}")
@@ -112,10 +117,15 @@ def _sweep(
     failures: list[Failure] = []
     written: list[Written] = []
     provenance = {"versions": store.versions()}
-    with cluster.session(config.cluster), _progress() as progress:
+    with (
+        _stopping() as signals,
+        cluster.session(config.cluster),
+        _progress() as progress,
+    ):
         bar = progress.add_task("sweep", rate="")
         about = config.output, config.engine, config.cluster, provenance, at, config.judge
         sweep = cluster.Sweep(*about)
+        signals.heed(sweep)
         told.under_way = lambda: sweep.under_way
         order.workers = len(sweep.workers.all)
         rows, began = 0, time.monotonic()
@@ -128,34 +138,75 @@ def _sweep(
             progress.update(bar, total=total)
             return works
 
-        with _stopping(sweep) as signals:
-            for event in sweep.run(following(), following):
-                order.hear(event)
-                told.hear(event)
-                if isinstance(event, Failure):
-                    failures.append(event)
-                else:
-                    rows += event.rows
-                    written += [event] if config.timeline else []
-                seconds = time.monotonic() - began
-                progress.update(bar, advance=1, rate=f"{rows / seconds:,.0f} rollouts/s")
+        for event in sweep.run(following(), following):
+            order.hear(event)
+            told.hear(event)
+            if isinstance(event, Failure):
+                failures.append(event)
+            else:
+                rows += event.rows
+                written += [event] if config.timeline else []
+            seconds = time.monotonic() - began
+            progress.update(bar, advance=1, rate=f"{rows / seconds:,.0f} rollouts/s")
     if config.timeline:
         timeline.save(config.timeline, written)
-    return failures, signals[0] if signals else 0
+    return failures, signals.first
+
+
+class _Early(KeyboardInterrupt):
+    """A signal came while Ray started."""
 
 
 @contextmanager
-def _stopping(sweep: cluster.Sweep) -> Iterator[list[int]]:
-    """The first Ctrl-C or SIGTERM lets finished partitions be written; a second one does not."""
-    signals: list[int] = []
+def _leaving() -> Iterator[None]:
+    """End the process at once after a signal before the first work: Ray's start is not waited for.
 
-    def stop(number: int, frame: object) -> None:
-        if signals:
+    Ray's processes end with ours.
+    """
+    try:
+        yield
+    except _Early as error:
+        terminal.line("interrupted before anything started; run the same command to go on")
+        sys.stdout.flush()
+        os._exit(128 + int(str(error)))
+
+
+class _Signals:
+    """The first Ctrl-C or SIGTERM lets finished partitions be written; a later one does not.
+
+    One that follows at once is the same: to the process, and to its group.
+    """
+
+    def __init__(self) -> None:
+        self.first = 0
+        """Number of the signal; 0 without one."""
+        self._sweep: cluster.Sweep | None = None
+        self._at = 0.0
+
+    def hear(self, number: int, frame: object) -> None:
+        if self.first and time.monotonic() > self._at + ONE_SIGNAL_SECONDS:
             raise KeyboardInterrupt
-        signals.append(number)
-        sweep.stop(within=DRAIN_SECONDS)
+        if not self.first:
+            self.first, self._at = number, time.monotonic()
+            self._stop()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    def heed(self, sweep: cluster.Sweep) -> None:
+        """Let signals stop this sweep, also one that came while Ray started."""
+        self._sweep = sweep
+        self._stop()
+
+    def _stop(self) -> None:
+        if self.first and self._sweep is None:
+            raise _Early(self.first)
+        if self.first and self._sweep:
+            self._sweep.stop(within=DRAIN_SECONDS)
+
+
+@contextmanager
+def _stopping() -> Iterator[_Signals]:
+    signals = _Signals()
+    numbers = signal.SIGINT, signal.SIGTERM
+    before = {number: signal.signal(number, signals.hear) for number in numbers}
     try:
         yield signals
     finally:

@@ -266,8 +266,8 @@ def _readable(read: Callable[[], T]) -> T:
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise CurveError(
-            f"partitions cannot be read as one table: {reason}; delete the one that is torn or "
-            "foreign and sweep again"
+            f"partitions cannot be read as one table: {reason}; `onset verify OUT` names the file "
+            "that is torn or foreign: delete it and sweep again"
         ) from error
 
 

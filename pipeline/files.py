@@ -146,8 +146,10 @@ def put(
         at("synced")
         changed = _make(to.parent)
         staged.replace(to)
-    except BaseException:
+    except BaseException as error:
         staged.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            raise OSError(error.errno, os.strerror(error.errno), str(to)) from error
         raise
     at("renamed")
     for folder in changed:

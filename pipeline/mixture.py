@@ -7,6 +7,9 @@ from typing import Any
 from pipeline.places import Where
 from pipeline.plan import Plan, PlanError
 
+IN_COMMON = ("sampling", "engine", "dtype")
+"""What all partitions of an output have alike."""
+
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], under: str = "") -> list[str]:
     """Fields in which two identities differ, as `field: old -> new` lines."""
@@ -23,7 +26,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], under: str = "")
 def refuse_mixture(plan: Plan, present: Mapping[Where, Mapping[str, Any]]) -> None:
     """PlanError when the output holds partitions of these checkpoints under another identity.
 
-    present: partition files the plan did not name, with the identity in their footers.
+    Or of others that were drawn otherwise. present: see `store.foreign`.
     """
     planned: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
     for partition in plan.partitions:
@@ -33,6 +36,9 @@ def refuse_mixture(plan: Plan, present: Mapping[Where, Mapping[str, Any]]) -> No
         )
     for path, old in present.items():
         rivals = planned.get((old["env"], old["run"], old["step"]))
+        one_of_all = next(iter(planned.values()))
+        if not rivals and any(old[name] != one_of_all[0][name] for name in IN_COMMON):
+            rivals = [{**old, **{name: one_of_all[0][name] for name in IN_COMMON}}]
         if rivals:
             raise PlanError(
                 f"output holds rows of another sweep (run {old['run']!r}, step {old['step']}, "

@@ -29,6 +29,7 @@ from pipeline.skeleton import Skeletons
 PARTITIONS = 1_000_000
 """One sweep holds at most so many: the plan stands in memory."""
 ARGUMENT_CHARACTERS = 10_000
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class PlanError(ValueError):
@@ -156,6 +157,8 @@ def _why(bad: Sequence[Found]) -> str:
 def _run(block: RunBlock, good: Sequence[Found], skeletons: Skeletons) -> Run:
     """The run of one block that `good`, its whole checkpoints, make."""
     name = block.name or good[0].run
+    if name == HIVE_NULL:
+        raise PlanError(f"runs: {name} is what a missing name is called; give the run a `name`")
     if not _is_text(name) or len(f"run={quote(name, safe='')}") > NAME_BYTES:
         raise PlanError(
             f"runs: the name {_short(name)} is no text that a folder can be called by; give the "

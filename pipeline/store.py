@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +307,8 @@ def _with_reason(out: Where, keys: Collection[str], reasons: Sequence[str]) -> s
 def foreign(out: Where, partitions: Iterable[Partition]) -> dict[Where, dict[str, Any]]:
     """Partitions beside planned ones that the plan does not name, each with its identity.
 
-    By the paths that they have, or had before they were compacted.
+    And one of another checkpoint, for what all of an output has in common. By the paths that they
+    have, or had before they were compacted.
     """
     planned = {partition_path(out, p) for p in partitions}
     return settled(lambda: _foreign(out, planned))
@@ -316,6 +318,8 @@ def _foreign(out: Where, planned: set[Where]) -> dict[Where, dict[str, Any]]:
     folders = {path.parent for path in planned}
     own = {_own_path(out, held): held for held in holdings(out).held}
     present = {p: held for p, held in own.items() if p not in planned and p.parent in folders}
+    elsewhere = ((p, held) for p, held in own.items() if p.parent not in folders)
+    present |= dict(islice(elsewhere, 1))
     found = footers(present.values())
     return {path: record["identity"] for path, record in zip(present, found, strict=True)}
 

@@ -236,14 +236,17 @@ def _planned(out: Where, report: Report, found: Holdings) -> None:
     """Partitions that nobody planned, and planned ones without a file."""
     try:
         wanted, why = _plan_of(out)
+        told = files.exists(out / "status" / "plan.json")
     except (StoreError, PlanError, LayoutError, CheckpointError, EnvironmentRefused, OSError) as e:
-        wanted, why = None, _said(e)
+        wanted, why, told = None, _said(e), False
     if wanted is None:
         report.add("note", out, [f"gaps and orphans are not known, there is no plan: {why}"])
         return
     there = {held.key: held for held in found.held}
     for key in sorted(there.keys() - wanted.keys()):
-        report.add("orphan", there[key].at, [f"partition {key} is in no plan"])
+        # Without the plans of all launches, config.toml tells what the last one wanted.
+        kind = "orphan" if told else "note"
+        report.add(kind, there[key].at, [f"partition {key} is in no plan"])
     for key in sorted(wanted.keys() - there.keys()):
         run, step = wanted[key]
         report.add("gap", out, [f"partition {key} of run {run!r} step {step} is not there"])
@@ -329,7 +332,8 @@ def _deep(out: Where, report: Report, seen: Sequence[Seen]) -> None:
     for place, one in said.items():
         where = f"run {place[0]!r} step {place[1]}"
         if place not in there or config is None:
-            report.add("note", where, ["its checkpoint is not there any more"])
+            what = "not among the checkpoints that config.toml's runs have now; not read again"
+            report.add("note", where, [what])
             continue
         near = Near(config.cluster.cache, config.cluster.cache_size)
         try:

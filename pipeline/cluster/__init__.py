@@ -6,7 +6,9 @@ The driver hands on references: no completion ever passes through it.
 import logging
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import ray
@@ -39,8 +41,13 @@ def session(block: ClusterBlock) -> Iterator[None]:
     )
     # What an actor raised is told by the loop; Ray would print its traceback as well.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
-    ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+    options |= {"log_to_driver": False, "logging_level": logging.ERROR}
+    # On the main thread Ray would take SIGTERM for itself, and end with neither word nor code. The
+    # thread lives as long as Ray: Linux kills Ray's processes when the one that made them ends.
+    keeper = ThreadPoolExecutor(1, "ray")
+    keeper.submit(partial(ray.init, **options)).result()
     try:
         yield
     finally:
-        ray.shutdown()
+        keeper.submit(ray.shutdown).result()
+        keeper.shutdown()

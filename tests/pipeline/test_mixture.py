@@ -87,6 +87,15 @@ def test_an_output_that_holds_another_run_is_no_mixture(tmp_path: Path) -> None:
     refuse_mixture(wanted, others)
 
 
+def test_other_runs_that_were_drawn_otherwise_are_refused(tmp_path: Path) -> None:
+    runs(tmp_path / "runs")
+    wanted = plan(config(tmp_path, sampling={"temperature": 0.5}))
+    others = {p: {**i, "run": "another"} for p, i in footers(plan(config(tmp_path))).items()}
+    said = r"\(run 'another', .*\): sampling\.temperature: 1\.0 -> 0\.5; go back"
+    with pytest.raises(PlanError, match=said):
+        refuse_mixture(wanted, others)
+
+
 def test_other_bytes_of_a_checkpoint_are_refused_as_such(tmp_path: Path) -> None:
     runs(tmp_path / "runs")
     before = footers(plan(config(tmp_path)))

@@ -246,7 +246,10 @@ def test_a_store_far_away_holds_what_a_folder_here_holds(bucket: str, tmp_path: 
         assert files.read_bytes(far) == files.read_bytes(here)
         assert store.read_footer(far) == store.read_footer(here)
     assert store.done(out, names) == {p.key for p in names}
-    assert store.foreign(out, names[:1]) == {}
+    assert store.foreign(out, names) == {}
+    assert store.foreign(out, names[:1]) == dict.fromkeys(
+        [store.partition_path(out, names[1])], json.loads(names[1].identity)
+    )
     assert store.about(out) == store.about(tmp_path)
     assert store.about(out).environment == "hackword"
     rows = store.read_rows(out, "hackword", names[0].run, 4)
