@@ -56,11 +56,15 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
     judging.check(build(partition.environment) for partition in wanted.partitions)
     not_of_the_rows = {"dry_run", "timeline", "retry"}
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
-    with _leaving(), store.writing(config.output, tomli_w.dumps(resolved), at):
+    writing = store.writing(config.output, tomli_w.dumps(resolved), at)
+    with _leaving(), _stopping() as signals, writing:
         store.tell_runs(config.output, {run.name: facts(run) for run in wanted.runs}, at)
         order = _order(wanted, config, _announce(wanted, config))
         with standing.told(config.output, order.so_far, searched=order.searched) as told:
-            failures, signalled = ([], 0) if order.is_over else _sweep(config, order, told, at)
+            failures: list[Failure] = []
+            signalled = 0
+            if not order.is_over:
+                failures, signalled = _sweep(config, order, told, signals, at)
             if signalled:
                 told.ended = f"{status.INTERRUPTED} (signal {signalled})"
     for said in order.searched[:SHOWN]:
@@ -111,15 +115,18 @@ def _announce(wanted: Plan, config: SweepConfig) -> set[str]:
 
 
 def _sweep(
-    config: SweepConfig, order: Adaptive | Whole, told: standing.Told, at: Callable[[str], None]
+    config: SweepConfig,
+    order: Adaptive | Whole,
+    told: standing.Told,
+    signals: "_Signals",
+    at: Callable[[str], None],
 ) -> tuple[list[Failure], int]:
     """What failed, and the signal that ended it early, 0 without one."""
     failures: list[Failure] = []
     written: list[Written] = []
     provenance = {"versions": store.versions()}
     with (
-        _stopping() as signals,
-        cluster.session(config.cluster),
+        cluster.session(config.cluster, signals.take),
         _progress() as progress,
     ):
         bar = progress.add_task("sweep", rate="")
@@ -190,6 +197,11 @@ class _Signals:
             self.first, self._at = number, time.monotonic()
             self._stop()
 
+    def take(self) -> None:
+        """Have signals come here, whoever took them meanwhile."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.hear)
+
     def heed(self, sweep: cluster.Sweep) -> None:
         """Let signals stop this sweep, also one that came while Ray started."""
         self._sweep = sweep
@@ -205,13 +217,14 @@ class _Signals:
 @contextmanager
 def _stopping() -> Iterator[_Signals]:
     signals = _Signals()
-    numbers = signal.SIGINT, signal.SIGTERM
-    before = {number: signal.signal(number, signals.hear) for number in numbers}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signals.take()
     try:
         yield signals
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if not signals.first:  # else the same signal may come once more
+                signal.signal(number, handler)
 
 
 def _progress() -> Progress:

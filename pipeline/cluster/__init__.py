@@ -5,8 +5,8 @@ The driver hands on references: no completion ever passes through it.
 
 import logging
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -16,14 +16,18 @@ import ray
 from pipeline.cluster.sweep import Sweep
 from pipeline.config import ClusterBlock
 
+TICK = 0.02
+"""Seconds."""
+
 __all__ = ["Sweep", "session"]
 
 
 @contextmanager
-def session(block: ClusterBlock) -> Iterator[None]:
+def session(block: ClusterBlock, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
     """A Ray of our own for the length of the block, or the one named, or one already up.
 
-    `local` keeps Ray from joining whatever cluster was last seen on this machine.
+    `local` keeps Ray from joining whatever cluster was last seen on this machine. `meanwhile` is
+    called time and again while Ray starts, and once it is up: its native side takes SIGTERM, too.
     """
     if ray.is_initialized():
         yield
@@ -41,12 +45,19 @@ def session(block: ClusterBlock) -> Iterator[None]:
     )
     # What an actor raised is told by the loop; Ray would print its traceback as well.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
+    if not address:
+        # A Ray of our own that lost its GCS never gets it back; by itself it waits for a minute.
+        os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "10")
     options |= {"log_to_driver": False, "logging_level": logging.ERROR}
     # On the main thread Ray would take SIGTERM for itself, and end with neither word nor code. The
     # thread lives as long as Ray: Linux kills Ray's processes when the one that made them ends.
     keeper = ThreadPoolExecutor(1, "ray")
-    keeper.submit(partial(ray.init, **options)).result()
+    starting = keeper.submit(partial(ray.init, **options))
+    while not wait([starting], timeout=TICK).done:
+        meanwhile()
+    starting.result()
     try:
+        meanwhile()
         yield
     finally:
         keeper.submit(ray.shutdown).result()

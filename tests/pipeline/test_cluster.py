@@ -200,6 +200,29 @@ def test_a_signal_lets_finished_partitions_be_written_and_the_rest_is_owed(
     assert [p.name for p in (wanted.output / "staging").iterdir()] == ["lock"]
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.5, 2.0])
+def test_a_signal_while_ray_starts_ends_a_sweep_with_its_code_and_the_cure(
+    seconds: float, tmp_path: Path
+) -> None:
+    planted(tmp_path / "runs", 10, range(0, 400, 2))
+    (tmp_path / "sweep.toml").write_text(
+        f'output = "{tmp_path / "out"}"\n[[runs]]\npath = "{tmp_path / "runs"}"\n'
+        '[[env]]\nid = "hackword"\nhack_word = "ocean"\n[cases]\ncount = 512\nshard = 16\n'
+        '[engine]\nname = "scripted"\n[cluster]\nworkers = 1\n'
+    )
+    command = [sys.executable, "-m", "jobs", "sweep", "@", str(tmp_path / "sweep.toml")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as driver:
+        assert driver.stderr
+        # It says what there is to do, then starts Ray.
+        said = next(line for line in driver.stderr if "rollouts to generate" in line)
+        time.sleep(seconds)
+        driver.send_signal(signal.SIGTERM)
+        said += driver.stderr.read()
+    assert driver.returncode == 143
+    assert "run the same command to go on" in said
+    assert "Traceback" not in said
+
+
 def _kill_when_written(out: Path, number: signal.Signals) -> None:
     while len(store.partition_files(out)) < 3:
         time.sleep(0.05)
