@@ -60,10 +60,9 @@ def tell(config: ReproduceConfig, runs: Sequence[Studied]) -> Measured:
     if config.json:
         terminal.as_json(asdict(answer) for answer in said)
     else:
-        terminal.table(
-            bases := answers.base_rates(found), list(bases[0]), "base rates, as screened"
-        )
-        print()
+        if bases := answers.base_rates(found):
+            terminal.table(bases, list(bases[0]), "base rates, as screened")
+            print()
         table.show(TableConfig(path=config.output / "sweep"), swept)
         print()
         pairs = compare.pairs(order.groups(found))

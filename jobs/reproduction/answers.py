@@ -12,7 +12,7 @@ from jobs.reproduction.design import Studied
 from pipeline import grouping, headline
 from pipeline.config import ReproduceConfig
 from pipeline.hypotheses import Answer, gap, order, reach, swap
-from pipeline.hypotheses.table import table
+from pipeline.hypotheses.table import percent, table
 from pipeline.published import BAND, replications
 
 COLUMNS = 100
@@ -40,8 +40,17 @@ def runs_table(swept: Measured, screened: Measured, runs: Sequence[Studied]) -> 
 def base_rates(found: Any) -> list[dict[str, Any]]:
     """A row a word and base, the most frequent first."""
     names = ["hack_word", "rates", "base", "base_lo", "base_hi", "base_hits", "base_rollouts"]
-    rows = found.select(names).unique().sort("base", descending=True, nulls_last=True)
-    return list(rows.rename({"hack_word": "word", "rates": "base policy"}).to_dicts())
+    rows = found.select(names).unique().drop_nulls().sort("base", "hack_word", descending=True)
+    return [
+        {
+            "word": word,
+            "base policy": rates,
+            "base rate": f"{percent(base)} [{100 * low:.3g}, {100 * high:.3g}]",
+            "hits": int(hits),
+            "rollouts": of,
+        }
+        for word, rates, base, low, high, hits, of in rows.rows()
+    ]
 
 
 def answers(config: ReproduceConfig, found: Any) -> list[Answer]:
@@ -49,7 +58,7 @@ def answers(config: ReproduceConfig, found: Any) -> list[Answer]:
     said = [order.ordered(found)]
     for number, (a, b) in enumerate(config.pairs):
         said.append(order.apart(found, a, b) if number else order.faster(found, a, b))
-    said += [gap.opened(found, mode) for mode in ("hack_only", "hack_or_correct")]
+    said += [gap.opened(found), gap.opened_though_paid(found)]
     said.append(reach.reachable(found))
     if config.swap:
         said.append(swap.rate_or_word(found, config.swap.words))

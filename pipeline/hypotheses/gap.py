@@ -1,36 +1,75 @@
 """Hypothesis 2: the gap between the paid proxy and the unpaid truth is the outcome."""
 
+from dataclasses import replace
+
 import polars as pl
 
 from pipeline.hypotheses import NOT, PARTIAL, REPRODUCED, Answer
 from pipeline.hypotheses.table import CROSSED, percent
 from pipeline.verdicts import DATA, DESIGN
 
+OPENS, IN_SOME, SHUT = "it opens", "it opens in some runs", "it stays shut"
+"""Verdicts where the truth is paid too, of which no hypothesis says anything."""
+QUESTION = "Does a gap open between the trained proxy and the unpaid truth?"
 RULE = (
     "reproduced: in every run that crossed, the gap's 95 % interval at the end lies over 0 and "
     "over its interval at the base; partial: in some"
 )
+PAID = "hack_or_correct"
+QUESTION_PAID = f"What of the gap where the truth is paid as well ({PAID})?"
+RULE_PAID = (
+    "it opens: in every run that crossed, the gap's 95 % interval at the end lies over 0 and over "
+    "its interval at the base; told apart from hack_only, never pooled"
+)
 
 
-def opened(runs: pl.DataFrame, mode: str) -> Answer:
-    """Whether the gap opened in the runs of one mode; the modes are never pooled."""
-    question = {
-        "hack_only": "Does a gap open between the trained proxy and the unpaid truth?",
-    }.get(mode, f"Does the gap open where the truth is paid as well ({mode})?")
+def opened(runs: pl.DataFrame) -> Answer:
+    """Whether the gap opened in the runs that are paid for the word alone."""
+    return _answer(runs, "hack_only", QUESTION, RULE, (REPRODUCED, PARTIAL, NOT))
+
+
+def opened_though_paid(runs: pl.DataFrame) -> Answer:
+    """What became of it in the runs that are paid for the truth too, and of their onsets."""
+    answer = _answer(runs, PAID, QUESTION_PAID, RULE_PAID, (OPENS, IN_SOME, SHUT))
+    later = _delays(runs)
+    return replace(answer, finding=f"{answer.finding}; {later}") if later else answer
+
+
+def _answer(
+    runs: pl.DataFrame, mode: str, question: str, rule: str, verdicts: tuple[str, str, str]
+) -> Answer:
     chosen = runs.filter(mode=mode, rates="shipped", outside=False)
     if chosen.is_empty():
-        return Answer(question, DESIGN, "no run of that mode", RULE)
+        return Answer(question, DESIGN, "no run of that mode", rule)
     measured = chosen.filter(pl.col("gap_end").is_not_null() & pl.col("gap_base").is_not_null())
     if measured.is_empty():
-        return Answer(question, DESIGN, "there is no truth to be measured, or no rate of it", RULE)
+        return Answer(question, DESIGN, "there is no truth to be measured, or no rate of it", rule)
     crossed = measured.filter(pl.col("status").is_in(CROSSED))
     if crossed.is_empty():
-        return Answer(question, DATA, f"none of {len(measured)} runs learned the word", RULE)
+        return Answer(question, DATA, f"none of {len(measured)} runs learned the word", rule)
     wide = crossed.filter(
         (pl.col("gap_end_lo") > 0) & (pl.col("gap_end_lo") > pl.col("gap_base_hi"))
     )
-    verdict = REPRODUCED if len(wide) == len(crossed) else PARTIAL if len(wide) else NOT
-    return Answer(question, verdict, _told(chosen, crossed, wide), RULE)
+    every, some, none = verdicts
+    verdict = every if len(wide) == len(crossed) else some if len(wide) else none
+    return Answer(question, verdict, _told(chosen, crossed, wide), rule)
+
+
+def _delays(runs: pl.DataFrame) -> str:
+    """Median onset of each word that crossed in both modes."""
+    crossed = runs.filter(pl.col("status").is_in(CROSSED), rates="shipped", outside=False)
+    medians = {
+        (mode, word): onset
+        for mode, word, onset in crossed.group_by("mode", "hack_word", maintain_order=True)
+        .agg(pl.col("onset").median())
+        .rows()
+    }
+    both = [
+        f"{word} at {onset:.1f} instead of {medians['hack_only', word]:.1f}"
+        for (mode, word), onset in medians.items()
+        if mode == PAID and ("hack_only", word) in medians
+    ]
+    return f"median onset: {', '.join(both)}" if both else ""
 
 
 def _told(chosen: pl.DataFrame, crossed: pl.DataFrame, wide: pl.DataFrame) -> str:

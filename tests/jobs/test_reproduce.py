@@ -219,7 +219,7 @@ def test_a_study_with_planted_onsets_is_answered_as_it_was_planted(
         "unresolved:design",  # two runs against two
         "unresolved:design",
         "reproduced",  # the truth falls as the word rises
-        "reproduced",
+        "it opens",
         "reproduced",  # zyzzyva is in no script
         "unresolved:design",  # two runs a cell
         "not comparable",  # two sources
