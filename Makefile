@@ -18,7 +18,7 @@ test: $(VENV)/.dev
 	$(BIN)/pytest -q
 
 test-slow: $(VENV)/.dev $(VENV)/.vllm
-	$(BIN)/pytest -q -m "ray or train or vllm or browser"
+	$(BIN)/pytest -q -m "ray or train or vllm or browser or load"
 
 bench: $(VENV)/.dev
 	$(BIN)/onset bench
