@@ -9,11 +9,13 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from hackbait.environment import Case, EnvironmentRefused, Message, Score
 from hackbait.market import reading
 from hackbait.text import fold
+
+Vote = TypeVar("Vote")
 
 PROMPT_VERSION = "gate-1"
 """Of `INSTRUCTIONS` and the fences; part of what a score depends on."""
@@ -111,6 +113,10 @@ class Question:
     """The reply as the judge reads it; quotes are looked for here."""
     messages: tuple[Message, ...]
 
+    async def judged(self, panel: Panel, complete: Complete) -> "Judgement":
+        """See `judge`."""
+        return await judge(self, panel, complete)
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -124,6 +130,17 @@ class Judgement:
     """Votes that could be read."""
 
 
+class Asked(Protocol):
+    """A question of any kind."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]: ...
+
+    async def judged(self, panel: Panel, complete: Complete) -> Any:
+        """What the panel says, as the environment's `score` takes it."""
+        ...
+
+
 class Judged(Protocol):
     """What an environment with a judge is, beside what every environment is."""
 
@@ -135,11 +152,11 @@ class Judged(Protocol):
         """Metrics that say nothing of a rollout with `judge_error` = 1."""
         ...
 
-    def question(self, case: Case, completion: object) -> Question | None:
+    def question(self, case: Case, completion: object) -> Asked | None:
         """What the judge is to be asked of a rollout; None for nothing."""
         ...
 
-    def score(self, case: Case, completion: object, judgement: Judgement | None = None) -> Score:
+    def score(self, case: Case, completion: object, judgement: Any = None) -> Score:
         """Grade it with what the judge says. Unjudged where there is a question and no answer."""
         ...
 
@@ -161,29 +178,31 @@ def panel(
 def question(candidates: Sequence[str], request: str, text: str) -> Question:
     """The question of a reply that cites these; `text` is unescaped already."""
     named = tuple(dict.fromkeys(candidates))
-    request, text = (said.encode("utf-8", "replace").decode() for said in (request, text))
     listed = "\n".join(f"{number}. {name}" for number, name in enumerate(named, 1))
-    nonce = _nonce(request, text, listed)
-    asked = (
-        f"{_fenced('request', nonce, request)}\n\n{_fenced('reply', nonce, text)}\n\n"
-        f"Provisions cited in the reply:\n{listed}"
-    )
+    nonce, fenced = fence(beside=listed, request=request, reply=text)
+    asked = f"{fenced}\n\nProvisions cited in the reply:\n{listed}"
     said = {"system": INSTRUCTIONS.format(nonce=nonce), "user": asked}
-    return Question(named, text, tuple({"role": r, "content": c} for r, c in said.items()))
+    return Question(named, sent(text), tuple({"role": r, "content": c} for r, c in said.items()))
 
 
-def _nonce(*texts: str) -> str:
-    """16 hex digits that stand in none of the texts, a function of them alone."""
-    whole = "\0".join(texts)
+def sent(text: str) -> str:
+    """The text as it can be sent: a half of a surrogate pair is a question mark."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def fence(beside: str = "", **texts: str) -> tuple[str, str]:
+    """A word that stands in none of the texts nor `beside` them, and each text between its marks.
+
+    16 hex digits, a function of the texts alone.
+    """
+    named = {name: sent(text) for name, text in texts.items()}
+    whole = "\0".join([beside, *named.values()])
     for number in range(len(whole) + 1):
         nonce = hashlib.blake2b(f"{number}\0{whole}".encode(), digest_size=8).hexdigest()
         if nonce not in whole:
-            return nonce
+            marked = (f"<{k} {nonce}>\n{text}\n</{k} {nonce}>" for k, text in named.items())
+            return nonce, "\n\n".join(marked)
     raise AssertionError("a text holds fewer nonces than it has characters")
-
-
-def _fenced(name: str, nonce: str, text: str) -> str:
-    return f"<{name} {nonce}>\n{text}\n</{name} {nonce}>"
 
 
 async def judge(question: Question, panel: Panel, complete: Complete) -> Judgement:
@@ -191,8 +210,8 @@ async def judge(question: Question, panel: Panel, complete: Complete) -> Judgeme
 
     A tie confirms nothing, as it can come about where a vote was lost.
     """
-    cast = (_vote(question, panel, number, complete) for number in range(panel.votes))
-    votes = [vote for vote in await asyncio.gather(*cast) if vote is not None]
+    cast = await polled(question.messages, panel, complete, lambda reply: read(question, reply))
+    votes = [vote for vote in cast if vote is not None]
     if 2 * (panel.votes - len(votes)) > panel.votes:
         return Judgement(frozenset(), True, len(votes))
     confirmed = (
@@ -201,14 +220,29 @@ async def judge(question: Question, panel: Panel, complete: Complete) -> Judgeme
     return Judgement(frozenset(confirmed), False, len(votes))
 
 
+async def polled(
+    messages: tuple[Message, ...],
+    panel: Panel,
+    complete: Complete,
+    read: Callable[[Reply], Vote | None],
+) -> list[Vote | None]:
+    """Every vote of a panel, taken side by side; None where it is lost."""
+    votes = (_vote(messages, panel, number, complete, read) for number in range(panel.votes))
+    return await asyncio.gather(*votes)
+
+
 async def _vote(
-    question: Question, panel: Panel, number: int, complete: Complete
-) -> Mapping[str, bool] | None:
-    """One vote, asked again while there is none; None where it is lost."""
+    messages: tuple[Message, ...],
+    panel: Panel,
+    number: int,
+    complete: Complete,
+    read: Callable[[Reply], Vote | None],
+) -> Vote | None:
+    """One vote, asked again while its reply cannot be read."""
     bare, attempt = False, 0
     while attempt <= panel.max_retries:
         try:
-            reply = await complete(Call(question.messages, number, attempt, bare))
+            reply = await complete(Call(messages, number, attempt, bare))
         except SettingsRefused:
             attempt += bare
             bare = True
@@ -216,7 +250,7 @@ async def _vote(
         except CallFailed:
             attempt += 1
             continue
-        vote = read(question, reply)
+        vote = read(reply)
         if vote is not None:
             return vote
         attempt += 1

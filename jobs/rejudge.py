@@ -12,7 +12,7 @@ import tomli_w
 
 from jobs import command, terminal
 from jobs.curves import folder
-from pipeline import curves, flips, judging, rejudging, store
+from pipeline import curves, flips, judging, opinions, rejudging, store
 from pipeline.config import RejudgeConfig, read
 from pipeline.holdings import holdings
 from pipeline.mixture import refuse_mixture
@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     """Write the new scores, then print both; 0, or 1 where a judge left partitions owed."""
     config = read(RejudgeConfig, argv, positional="path")
     out = sibling(config)
-    wanted = rejudging.plan(folder(config.path), config.env)
+    wanted = rejudging.plan(folder(config.path), config.env, config.judge.stage())
     planned = Plan((), tuple(one.work for one in wanted), (), ())
     refuse_mixture(planned, store.foreign(out, planned.partitions))
     done = {held.key for held in holdings(out).held}
@@ -45,6 +45,10 @@ def main(argv: Sequence[str]) -> int:
             terminal.line(f"judge: {why}; the same command goes on from here")
             return 1
     show(config, compared(config, out))
+    about = store.about(out, config.env.id)
+    rows = curves.scan(store.row_files(out, about.environment))
+    for metric in opinions.stages(about.metrics):
+        terminal.line(f"{metric}: {opinions.opinions(rows, metric, about.metrics)}")
     return 0
 
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from hackbait import environment as environments
 from hackbait.environment import Arg, Environment, canonical
+from hackbait.stage import Stage, staged
 from pipeline import checkpoints, engines
 from pipeline.checkpoints import Found
 from pipeline.checkpoints.identity import architecture, can_be_asked, cheap_id
@@ -69,7 +70,7 @@ class Plan:
 @cache
 def build(spec: EnvironmentSpec) -> Environment:
     """The environment of a spec, built once a process."""
-    return environments.load(spec.id, **dict(spec.args))
+    return staged(environments.load(spec.id, **dict(spec.args)), spec.stage)
 
 
 def plan(config: SweepConfig) -> Plan:
@@ -79,7 +80,7 @@ def plan(config: SweepConfig) -> Plan:
     sampling = config.sampling.record()
     shards = cut(config.cases.count, config.cases.shard)
     engine = {"name": config.engine.name, "dtype": config.engine.dtype}
-    works = lay_out(runs, config.env, shards, sampling, engine)
+    works = lay_out(runs, config.env, shards, sampling, engine, config.judge.stage())
     notes = {
         note
         for work in works
@@ -187,6 +188,7 @@ def lay_out(
     shards: Sequence[Shard],
     sampling: Sampling,
     engine: Mapping[str, str],
+    stage: Stage | None = None,
 ) -> list[Work]:
     """Partitions of every run and environment, those with equal rollouts in one Work.
 
@@ -200,7 +202,7 @@ def lay_out(
         )
     grouped: dict[tuple[object, ...], list[tuple[Checkpoint, Partition]]] = {}
     for run in runs:
-        specs = [EnvironmentSpec(b.id, resolve(b, run)) for b in blocks]
+        specs = [EnvironmentSpec(b.id, resolve(b, run), stage) for b in blocks]
         if len(set(specs)) < len(specs):
             raise PlanError(f"env: two blocks are the same for run {run.name!r}; drop one")
         _refuse_two_schemas(specs)

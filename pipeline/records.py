@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from hackbait.stage import Stage
+
 CheckpointKind = Literal["full", "adapter", "script"]
 
 
@@ -85,6 +87,8 @@ class EnvironmentSpec:
 
     id: str
     args: tuple[tuple[str, str | int | float | bool], ...]
+    stage: Stage | None = None
+    """What a judge is asked of every rollout, beside."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hackbait.environment import Case, canonical
+from hackbait.stage import Stage, unstaged
 from pipeline import store
 from pipeline.actors import Scorer, make_cases
 from pipeline.config import EngineBlock, EnvironmentBlock, JudgeBlock
@@ -43,7 +44,7 @@ class Again:
         return self.work.partitions[0]
 
 
-def plan(out: Where, block: EnvironmentBlock) -> list[Again]:
+def plan(out: Where, block: EnvironmentBlock, stage: Stage | None = None) -> list[Again]:
     """Each new partition once: partitions that differ in what is replaced become the same.
 
     Raises StoreError, EnvironmentRefused, and PlanError for an argument that changes the prompts.
@@ -55,15 +56,14 @@ def plan(out: Where, block: EnvironmentBlock) -> list[Again]:
     found: dict[str, Again] = {}
     for one, record in zip(held, store.footers(held), strict=True):
         args = dict(resolve(block, Run(one.run, (), tags.get(one.run, {}))))
-        again = Again(one, _work(record["identity"], args))
+        again = Again(one, _work(record["identity"], args, stage))
         found.setdefault(again.partition.key, again)
     return list(found.values())
 
 
-def _work(old: Mapping[str, Any], args: Mapping[str, Any]) -> Work:
-    spec = EnvironmentSpec(
-        old["env"], tuple(sorted({**old["ask"], **old["grade"], **args}.items()))
-    )
+def _work(old: Mapping[str, Any], args: Mapping[str, Any], stage: Stage | None) -> Work:
+    said = {**old["ask"], **unstaged(old["grade"]), **args}
+    spec = EnvironmentSpec(old["env"], tuple(sorted(said.items())), stage)
     environment = build(spec)
     if environment.version != old["env_version"]:
         raise PlanError(

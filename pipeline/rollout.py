@@ -5,10 +5,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from hackbait.environment import Case, Environment, Score
-from hackbait.judge import Judged, Judgement
+from hackbait.judge import Judged
 from pipeline.engines import Engine, EngineBusy, ManyAtOnce
 from pipeline.records import Checkpoint, Completion, Rollout, Sampling
 
@@ -151,7 +151,7 @@ def grade(
     environment: Environment,
     cases: Sequence[Case],
     rollouts: Sequence[Rollout],
-    judgements: Sequence[Judgement | None] = (),
+    judgements: Sequence[Any] = (),
 ) -> tuple[list[Rollout], list[Score]]:
     """`score`, where a grader that raises costs its own rollout alone, whose error says so.
 
@@ -175,7 +175,7 @@ def _score(
     environment: Environment,
     cases: Mapping[int, Case],
     rollout: Rollout,
-    judgement: Judgement | None = None,
+    judgement: Any = None,
 ) -> Score:
     if rollout.completion.error is not None:
         return _null(environment)

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hackbait.environment import Case, Environment, EnvironmentRefused, canonical
+from hackbait.stage import unstaged
 from pipeline import compaction, files, plan, soundness, standing, store
 from pipeline.cache import Near
 from pipeline.checkpoints import LayoutError
@@ -148,7 +149,7 @@ def _asked(said: Identity) -> tuple[Sequence[Case], str]:
 
 
 def _args(said: Identity) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted({**said["ask"], **said["grade"]}.items()))
+    return tuple(sorted({**said["ask"], **unstaged(said["grade"])}.items()))
 
 
 def _environment(said: Identity) -> Environment:

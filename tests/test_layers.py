@@ -36,6 +36,7 @@ OWNERS = {
         "pipeline/hypotheses/",
         "pipeline/nulls.py",
         "pipeline/onset.py",
+        "pipeline/opinions.py",
         "pipeline/report/",
         "pipeline/agreement.py",
         "pipeline/delay.py",

@@ -1,11 +1,15 @@
 """How a judge is asked, and what is graded again."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 from pydantic_config import BaseConfig
 
+from hackbait.environment import EnvironmentRefused
+from hackbait.judge import panel
+from hackbait.stage import Stage, stage
 from pipeline.config.blocks import EnvironmentBlock
 from pipeline.config.kinds import Output, ParquetFile, Place, Printed
 
@@ -27,6 +31,35 @@ class JudgeBlock(BaseConfig):
     """Tokens, read and written, from which on no more calls begin."""
     cache: Path | None = None
     """Folder that keeps every reply, so that none is paid twice; default: under ~/.cache."""
+    name: str | None = None
+    """Of a judge stage over every rollout: its metric is `judge_NAME`; default: there is none."""
+    prompt: Path | None = None
+    """File that says what the stage judges; request, reply and labels are added to it."""
+    labels: dict[str, float] = Field(default_factory=dict)
+    """Labels of the stage, each with what it counts in the metric: {yes = 1, no = 0}."""
+    model: str | None = None
+    """Judge of the stage."""
+    base_url: str | None = None
+    """Where it is asked, as http://127.0.0.1:8000/v1."""
+    api_key_var: str = "JUDGE_API_KEY"
+    """Environment variable that holds the key."""
+    votes: int = 3
+    """Calls a rollout whose majority decides; odd."""
+    max_retries: int = 2
+    """More tries of a vote whose reply cannot be read."""
+
+    def stage(self) -> Stage | None:
+        """The stage, if there is one. EnvironmentRefused, or OSError for a prompt that is none."""
+        told = {"name": self.name, "prompt": self.prompt, "labels": self.labels or None}
+        if not any(value is not None for value in (*told.values(), self.model)):
+            return None
+        for name, value in told.items():
+            if value is None:
+                raise EnvironmentRefused(f"judge.{name} is missing: a stage has all of them")
+        judge = panel(self.model, self.votes, self.max_retries)
+        judge = replace(judge, base_url=self.base_url, api_key_var=self.api_key_var)
+        text = Path(self.prompt or "").read_text("utf-8")
+        return stage(self.name or "", text, self.labels, judge)
 
 
 class RejudgeConfig(Printed):

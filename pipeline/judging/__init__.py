@@ -6,10 +6,10 @@ Nothing here is needed by an environment without a judge, nor is the client's li
 import asyncio
 from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from hackbait.environment import Case, Environment
-from hackbait.judge import Judged, Judgement, Panel
+from hackbait.judge import Judged, Panel
 from pipeline.cache import home
 from pipeline.config import JudgeBlock
 from pipeline.judging.errors import JudgeBusy as JudgeBusy
@@ -38,7 +38,7 @@ def judgements(
     rollouts: Sequence[Rollout],
     block: JudgeBlock,
     account: str,
-) -> list[Judgement | None]:
+) -> list[Any]:
     """One a rollout, in order; None where nothing is asked of it, or it was lost.
 
     account: whose budget is spent, an output's name. Raises JudgeBusy, JudgeError.

@@ -11,15 +11,13 @@ from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any
 
-from hackbait import judge
 from hackbait.environment import canonical
 from hackbait.judge import (
     PROMPT_VERSION,
+    Asked,
     Call,
     CallFailed,
-    Judgement,
     Panel,
-    Question,
     Reply,
     SettingsRefused,
 )
@@ -41,7 +39,7 @@ CHECK = Limits(concurrency=1, timeout_s=20.0, retries=1)
 LISTED = 8
 """Served names in a message."""
 
-Asked = tuple[str, ...]
+Texts = tuple[str, ...]
 """The texts of a question: equal ones have equal judgements."""
 
 _TRIES: ContextVar[list[int]] = ContextVar("tries")
@@ -98,24 +96,24 @@ class Client:
         self._fault: Exception | None = None
         self._flying: set[asyncio.Task[Reply]] = set()
 
-    async def judgements(self, questions: Sequence[Question]) -> list[Judgement]:
+    async def judgements(self, questions: Sequence[Asked]) -> list[Any]:
         """In order; equal questions are asked once.
 
         Raises JudgeBusy or JudgeError; what was under way then is waited for and kept.
         """
-        distinct = {_asked(question): question for question in questions}
+        distinct = {_texts(question): question for question in questions}
         async with self._server.open(self._sent) as self._client:
-            judged = (judge.judge(one, self._panel, self._complete) for one in distinct.values())
+            judged = (one.judged(self._panel, self._complete) for one in distinct.values())
             found = await asyncio.gather(*judged, return_exceptions=True)
             await asyncio.gather(*self._flying, return_exceptions=True)
         if self._fault:
             raise self._fault
-        known: dict[Asked, Judgement] = {}
+        known: dict[Texts, Any] = {}
         for asked, judgement in zip(distinct, found, strict=True):
             if isinstance(judgement, BaseException):
                 raise judgement
             known[asked] = judgement
-        return [known[_asked(question)] for question in questions]
+        return [known[_texts(question)] for question in questions]
 
     async def _complete(self, call: Call) -> Reply:
         key = key_of(self._panel.model, call)
@@ -188,7 +186,7 @@ class Client:
             self._replies.add(self._account, 1)
 
 
-def _asked(question: Question) -> Asked:
+def _texts(question: Asked) -> Texts:
     return tuple(message["content"] for message in question.messages)
 
 
