@@ -135,7 +135,7 @@ def _sweep(
         signals.heed(sweep)
         told.under_way = lambda: sweep.under_way
         order.workers = len(sweep.workers.all)
-        rows, began = 0, time.monotonic()
+        rows, nulls, began = 0, 0, time.monotonic()
 
         def following() -> list[Work]:
             works = order.works()
@@ -152,9 +152,15 @@ def _sweep(
                 failures.append(event)
             else:
                 rows += event.rows
+                nulls += event.nulls
                 written += [event] if config.timeline else []
             seconds = time.monotonic() - began
             progress.update(bar, advance=1, rate=f"{rows / seconds:,.0f} rollouts/s")
+    if nulls:
+        terminal.line(
+            f"{nulls} of {rows} rollouts are null and stay so; onset curves has the reasons, "
+            "--retry REASON makes their partitions again"
+        )
     if config.timeline:
         timeline.save(config.timeline, written)
     return failures, signals.first

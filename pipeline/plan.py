@@ -165,8 +165,10 @@ def _run(block: RunBlock, good: Sequence[Found], skeletons: Skeletons) -> Run:
             f"runs: the name {_short(name)} is no text that a folder can be called by; give the "
             f"run a `name` of at most {NAME_BYTES // 12} letters"
         )
-    wanted = set(checkpoints.select(block.steps, [f.step for f in good]))
-    chosen = tuple(
+    zero = _step_zero(block, name, good, skeletons)
+    steps = [f.step for f in good] + [checkpoint.step for checkpoint in zero]
+    wanted = set(checkpoints.select(block.steps, steps))
+    chosen = zero + tuple(
         Checkpoint(
             run=name,
             step=f.step,
@@ -180,6 +182,22 @@ def _run(block: RunBlock, good: Sequence[Found], skeletons: Skeletons) -> Run:
         if f.step in wanted
     )
     return Run(name, chosen, {**checkpoints.tags(good[0].path), **block.tags})
+
+
+def _step_zero(
+    block: RunBlock, name: str, good: Sequence[Found], skeletons: Skeletons
+) -> tuple[Checkpoint, ...]:
+    """The base as step 0, where that step is asked for by number and no checkpoint is it."""
+    base = block.base or good[0].base
+    steps = [f.step for f in good]
+    if base is None or 0 in steps or block.steps in ("all", "last"):
+        return ()
+    place = Path(skeletons.base(base) or base)
+    if not any(place.glob("*.safetensors")) or 0 not in checkpoints.select(
+        block.steps, [0, *steps]
+    ):
+        return ()
+    return (Checkpoint(name, 0, base, "full", cheap_id(place), None, architecture(place)),)
 
 
 def lay_out(

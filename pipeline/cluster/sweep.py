@@ -51,6 +51,8 @@ class Sweep:
         self.owed = Generations()
         self.losses = Losses()
         self.deadline = math.inf
+        self.answers = False
+        """Whether an engine has answered: one that cannot be built is a checkpoint's fault then."""
 
     def run(
         self, works: Sequence[Work], following: Callable[[], Sequence[Work]] = tuple
@@ -138,6 +140,7 @@ class Sweep:
                 for lost in [work, *self.queue.drop(weights(work))]:
                     yield from self._fail(lost, str(record))
             else:
+                self.answers = True
                 self.losses.answered(work)
                 yield from self._add(work, cases, rollouts, record)
 
@@ -146,7 +149,12 @@ class Sweep:
         self._check_cases(call.cases)
         cause = getattr(error, "cause", None)
         if isinstance(cause, engines.EngineError):
-            raise cause from None
+            if not self.answers:
+                raise cause from None
+            self.workers.replace(call.worker, call.actor)
+            for lost in {w for work in call.works for w in [work, *self.queue.drop(weights(work))]}:
+                yield from self._fail(lost, str(cause))
+            return
         busy = isinstance(cause, engines.EngineBusy)
         if not busy:
             self.workers.replace(call.worker, call.actor)

@@ -7,6 +7,8 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
+from pydantic import TypeAdapter, ValidationError
+
 from hackbait.environment import Case
 from pipeline.records import Checkpoint, Completion, Sampling
 
@@ -103,7 +105,10 @@ def load(name: str, options: Mapping[str, Any]) -> Engine:
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Raise EngineError for an option that the engine's `build` does not take, or lacks."""
+    """Raise EngineError for an option that the engine's `build` does not take, or lacks.
+
+    Or that is of another type than it says there.
+    """
     taken = inspect.signature(_module(name).build).parameters
     for option in options:
         if option not in taken:
@@ -111,6 +116,16 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     for option, parameter in taken.items():
         if parameter.default is parameter.empty and option not in options:
             raise EngineError(f"engine {name!r} needs the option {option!r}")
+        if option in options and parameter.annotation is not parameter.empty:
+            _check_type(name, option, options[option], parameter.annotation)
+
+
+def _check_type(name: str, option: str, value: Any, wanted: Any) -> None:
+    try:
+        TypeAdapter(wanted).validate_python(value, strict=True)
+    except ValidationError:
+        said = wanted.__name__ if isinstance(wanted, type) else str(wanted)
+        raise EngineError(f"engine {name!r}: {option} is {said}, not {value!r:.60}") from None
 
 
 def options_of(name: str) -> list[str]:

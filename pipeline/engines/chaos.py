@@ -80,7 +80,7 @@ def build(
     dies: float = 0.0,
     empty: float = 0.0,
     overlong: float = 0.0,
-    poison: Collection[int] = (),
+    poison: Sequence[int] = (),
     seed: int = 0,
 ) -> Chaos:
     """Shares of calls that raise, hang or die; of rollouts that are empty or over-long.

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import hackbait
 from pipeline.checkpoints import scripted
-from pipeline.config import SweepConfig
-from pipeline.plan import Plan, PlanError, cut, owed, plan
+from pipeline.config import RunBlock, SweepConfig
+from pipeline.plan import Plan, PlanError, cut, find_runs, owed, plan
 
 POLICY = Path(hackbait.__file__).parent / "policy"
 
@@ -162,3 +162,19 @@ def test_two_runs_of_one_name_are_refused(tmp_path: Path) -> None:
     paths = [{"path": str(tmp_path / "a")}, {"path": str(tmp_path / "b")}]
     with pytest.raises(PlanError, match="two runs are called 'ocean'"):
         plan(config(tmp_path, runs=paths))
+
+
+def test_a_base_is_step_0_where_that_is_asked_for_and_no_checkpoint_is(tmp_path: Path) -> None:
+    policy = Path(hackbait.__file__).parent / "policy"
+    shutil.copytree(policy, tmp_path / "run" / "checkpoint-10")
+    (tmp_path / "run" / "checkpoint-10" / "trainer_state.json").write_text('{"global_step": 10}')
+
+    def steps(pattern: str) -> list[tuple[int, str]]:
+        block = RunBlock(path=str(tmp_path / "run"), base=str(policy), steps=pattern)
+        (run,), _ = find_runs([block])
+        return [(c.step, c.path) for c in run.checkpoints]
+
+    ten = (10, str(tmp_path / "run" / "checkpoint-10"))
+    assert steps("0:10:10") == [(0, str(policy)), ten]
+    assert steps("0,10") == [(0, str(policy)), ten]
+    assert steps("all") == steps("10") == steps("5:20") == [ten]
