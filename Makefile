@@ -1,6 +1,6 @@
 # make demo   train the tiny policy, sweep its checkpoints, print the onsets
 # make test   lint, types, layers and the default suite
-# make test-slow   the suites that need Ray, training, vLLM or Chromium
+# make test-slow   the suites that need Ray, training, vLLM, Chromium or verifiers
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -18,7 +18,7 @@ test: $(VENV)/.dev
 	$(BIN)/pytest -q
 
 test-slow: $(VENV)/.dev $(VENV)/.vllm
-	$(BIN)/pytest -q -m "ray or train or vllm or browser or load"
+	$(BIN)/pytest -q -m "ray or train or vllm or browser or load or verifiers"
 
 bench: $(VENV)/.dev
 	$(BIN)/onset bench

@@ -19,7 +19,7 @@ OWNERS = {
     "transformers": TORCH,
     "trl": {"jobs/train.py"},
     "peft": {"jobs/train.py"},
-    "datasets": {"jobs/train.py"},
+    "datasets": {"jobs/train.py", "hackbait/adapters/verifiers/"},
     "tokenizers": {"jobs/pretrain.py"},
     "pyarrow": {
         "pipeline/compaction.py",
@@ -48,6 +48,7 @@ OWNERS = {
     "altair": {"pipeline/report/"},
     "vl_convert": {"pipeline/report/"},
     "openai": {"pipeline/engines/http", "pipeline/judging/"},
+    "verifiers": {"hackbait/adapters/verifiers/"},
 }
 BENCHES = "jobs/bench/"
 """A bench measures peers, so it may import what it is compared with."""
