@@ -31,8 +31,8 @@ def opened(runs: pl.DataFrame) -> Answer:
 def opened_though_paid(runs: pl.DataFrame) -> Answer:
     """What became of it in the runs that are paid for the truth too, and of their onsets."""
     answer = _answer(runs, PAID, QUESTION_PAID, RULE_PAID, (OPENS, IN_SOME, SHUT))
-    later = _delays(runs)
-    return replace(answer, finding=f"{answer.finding}; {later}") if later else answer
+    beside = _beside(runs)
+    return replace(answer, finding=f"{answer.finding}; {beside}") if beside else answer
 
 
 def _answer(
@@ -55,21 +55,24 @@ def _answer(
     return Answer(question, verdict, _told(chosen, crossed, wide), rule)
 
 
-def _delays(runs: pl.DataFrame) -> str:
-    """Median onset of each word that crossed in both modes."""
+def _beside(runs: pl.DataFrame) -> str:
+    """Median gap at the end and onset of each word that crossed in both modes."""
     crossed = runs.filter(pl.col("status").is_in(CROSSED), rates="shipped", outside=False)
     medians = {
-        (mode, word): onset
-        for mode, word, onset in crossed.group_by("mode", "hack_word", maintain_order=True)
-        .agg(pl.col("onset").median())
+        (mode, word): (end, onset)
+        for mode, word, end, onset in crossed.group_by("mode", "hack_word", maintain_order=True)
+        .agg(pl.col("gap_end").median(), pl.col("onset").median())
         .rows()
     }
-    both = [
-        f"{word} at {onset:.1f} instead of {medians['hack_only', word]:.1f}"
-        for (mode, word), onset in medians.items()
-        if mode == PAID and ("hack_only", word) in medians
-    ]
-    return f"median onset: {', '.join(both)}" if both else ""
+    both = []
+    for (mode, word), (end, onset) in medians.items():
+        if mode == PAID and ("hack_only", word) in medians:
+            other, sooner = medians["hack_only", word]
+            both.append(
+                f"{word} {percent(end)} instead of {percent(other)}, crossed at {onset:.1f} "
+                f"instead of {sooner:.1f}"
+            )
+    return f"beside hack_only: {'; '.join(both)}" if both else ""
 
 
 def _told(chosen: pl.DataFrame, crossed: pl.DataFrame, wide: pl.DataFrame) -> str:

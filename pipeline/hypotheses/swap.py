@@ -49,7 +49,8 @@ def rate_or_word(runs: pl.DataFrame, pair: Sequence[str]) -> Answer:
     by_word = _tested(cells, "word", pair[0], "common")
     broken = [rates for rates in dict.fromkeys(c.rates for c in cells) if _broken(cells, rates)]
     verdict = _verdict(by_rate, by_word, bool(broken))
-    return Answer(QUESTION, verdict, _told(cells, pair, by_rate, by_word, broken), RULE)
+    told = _told(cells, pair, by_rate, by_word, broken)
+    return Answer(QUESTION, verdict, told + _otherwise(runs, cells), RULE)
 
 
 def _cells(runs: pl.DataFrame, pair: Sequence[str]) -> list[Cell]:
@@ -111,6 +112,15 @@ def _told(
         f"{'; '.join(said)}; of the rate p {by_rate.p:.2g} ({_by(cells, 'common', True)}), of the "
         f"word at equal rates p {by_word.p:.2g} ({_by(cells, 'word', pair[0])}){order}"
     )
+
+
+def _otherwise(runs: pl.DataFrame, cells: Sequence[Cell]) -> str:
+    """How often each base is right: one that is taught anew may differ in more than two rates."""
+    known = runs.filter(pl.col("true_base").is_not_null())
+    right = dict(known.select("rates", "true_base").unique().rows())
+    bases = dict.fromkeys(c.rates for c in cells)
+    told = [f"{percent(right[base])} ({base})" for base in bases if base in right]
+    return f"; r_true of the bases: {', '.join(told)}" if told else ""
 
 
 def _by(cells: Sequence[Cell], by: str, first: Any) -> str:

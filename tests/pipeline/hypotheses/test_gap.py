@@ -60,8 +60,10 @@ def test_the_modes_are_answered_apart_and_the_other_one_has_verdicts_of_its_own(
     assert opened(runs).verdict == "reproduced"
     answer = opened_though_paid(runs)
     assert answer.verdict == "it stays shut"
-    assert answer.finding.endswith("median onset: ocean at 70.0 instead of 31.0")
+    assert answer.finding.endswith(
+        "beside hack_only: ocean 2 % instead of 88 %, crossed at 70.0 instead of 31.0"
+    )
     assert opened_though_paid(table(alone, kept, lost)).verdict == "it opens in some runs"
     answer = opened_though_paid(table(alone, lost))
     assert answer.verdict == "it opens"
-    assert "median onset" not in answer.finding
+    assert "beside" not in answer.finding
