@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from jobs import command, terminal
-from jobs.curves import measure
-from pipeline import compare, grouping, onset, readings, store
+from jobs.curves import measure, onsets
+from pipeline import compare, grouping, readings, store
 from pipeline.association import Association, Word, associate
 from pipeline.config import CompareConfig, CurvesConfig, read
 from pipeline.permutation import step_text
@@ -58,15 +58,15 @@ def main(argv: Sequence[str]) -> int:
 
 def compared(config: CompareConfig) -> Compared:
     """Onsets of every output, compared. CurveError where they are of different things."""
-    tables = []
+    tables: list[Any] = []
     tags: dict[str, dict[str, Any]] = {}
     for path in config.path:
-        table, facts = _measured(path, config)
-        tables.append(table)
+        found, facts = _measured(path, config)
+        tables.append(found)
         tags |= facts
-    onsets = grouping.only(grouping.joined(tables), tags, config.only)
+    table = grouping.only(grouping.joined(tables), tags, config.only)
     rng = np.random.default_rng(config.seed)
-    groups = grouping.by_word(grouping.runs(onsets, tags, config.by, config.wave))
+    groups = grouping.by_word(grouping.runs(table, tags, config.by, config.wave))
     words = grouping.words(groups)
     known = {word.name for word in words}
     return Compared(
@@ -74,7 +74,7 @@ def compared(config: CompareConfig) -> Compared:
         words,
         [name for name in groups if name not in known],
         associate(words, config.alpha, rng),
-        replications(words, [_settings(row, tags) for row in onsets.iter_rows(named=True)]),
+        replications(words, [_settings(row, tags) for row in table.iter_rows(named=True)]),
     )
 
 
@@ -83,16 +83,8 @@ def _measured(path: Where, config: CompareConfig) -> tuple[Any, dict[str, dict[s
     wanted = {"path": path, "env": config.env, "max_loss": config.max_loss}
     measured = measure(CurvesConfig.model_validate(wanted))
     metric = config.metric or measured.proxy
-    prompts = measured.prompts.get(metric)
-    onsets = onset.onsets(
-        measured.frame,
-        metric,
-        measured.identity,
-        config.threshold,
-        prompts,
-        ends=measured.ends,
-    )
-    return grouping.with_base(onsets, measured.frame), _tags(path)
+    found = onsets(measured, metric, config.threshold)
+    return grouping.with_base(found, measured.frame), _tags(path)
 
 
 def _tags(path: Where) -> dict[str, dict[str, Any]]:

@@ -20,8 +20,8 @@ from pipeline.onset import End
 from pipeline.places import Where
 from pipeline.report import plot
 
-SIZE = ("rollouts", "prompts", "deff")
-"""Columns that are printed even where they are the same throughout, with k between them."""
+ALWAYS = {"run", "step", "metric", "rollouts", "prompts", "rate", "lo", "hi", "deff", "nulls"}
+"""Columns that are printed even where they are the same throughout; k stands beside rollouts."""
 SHOWN = 5
 """Refused rates that are named one by one."""
 
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
     elif config.plot:
         print(plots(measured, config.metric or measured.proxy))
     else:
-        shown = [c for c in rows.columns if rows[c].n_unique() > 1 or c in SIZE]
+        shown = [c for c in rows.columns if rows[c].n_unique() > 1 or c in ALWAYS]
         told = [row | {"k": _per_prompt(row)} for row in rows.to_dicts()]
         terminal.table(
             told, [name for c in shown for name in ((c, "k") if c == "rollouts" else (c,))]

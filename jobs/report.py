@@ -80,7 +80,7 @@ def _beside(
     wanted = set(places.select("run", "step").iter_rows())
     near = list(dict.fromkeys(one.at for one in held if (one.run, one.step) in wanted))
     metrics = [metric, *([measured.true] if measured.true else [])]
-    shown = examples.draw(curves.scan(near), places, keys, metrics) if near else {}
+    shown = examples.draw(curves.scan(near, about.gated), places, keys, metrics) if near else {}
     rows = curves.scan(store.row_files(config.path, about.environment), about.gated)
     known = _provenance(config, held, measured, rows)
     return shown, nulls.by_run(rows), _gaps(config.path), known

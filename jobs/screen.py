@@ -99,13 +99,9 @@ def draw(config: ScreenConfig) -> Checkpoint:
     )
     if works:
         judging.check(build(work.environment) for work in works)
-        text = tomli_w.dumps(sweep.model_dump(mode="json", exclude_none=True, exclude=UNSAVED))
-        with store.writing(sweep.output, text):
+        with store.writing(sweep.output, tomli_w.dumps(sweep.of_the_rows())):
             _generate(sweep, works)
     return checkpoint
-
-
-UNSAVED = {"dry_run", "timeline", "retry"}
 
 
 def as_sweep(config: ScreenConfig) -> SweepConfig:

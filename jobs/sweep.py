@@ -54,9 +54,7 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
             terminal.line(line)
         return 0
     judging.check(build(partition.environment) for partition in wanted.partitions)
-    not_of_the_rows = {"dry_run", "timeline", "retry"}
-    resolved = config.model_dump(mode="json", exclude_none=True, exclude=not_of_the_rows)
-    writing = store.writing(config.output, tomli_w.dumps(resolved), at)
+    writing = store.writing(config.output, tomli_w.dumps(config.of_the_rows()), at)
     with _leaving(), _stopping() as signals, writing:
         store.tell_runs(config.output, {run.name: facts(run) for run in wanted.runs}, at)
         order = _order(wanted, config, _announce(wanted, config))

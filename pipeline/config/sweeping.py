@@ -1,7 +1,7 @@
 """What is to be swept, planned or found."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 from pydantic_config import BaseConfig
@@ -40,6 +40,11 @@ class SweepConfig(BaseConfig):
     """Null reasons (`quarantined`, `grader`): partitions that hold one are made again."""
     timeline: Path | None = None
     """Write a Chrome trace of loading, generating and writing there (Perfetto shows it)."""
+
+    def of_the_rows(self) -> dict[str, Any]:
+        """What is saved with an output: all but what concerns one launch."""
+        of_a_launch = {"dry_run", "timeline", "retry"}
+        return self.model_dump(mode="json", exclude_none=True, exclude=of_a_launch)
 
     @model_validator(mode="after")
     def _names_differ(self) -> "SweepConfig":

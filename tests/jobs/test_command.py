@@ -256,3 +256,18 @@ def test_an_unknown_bench_names_the_benches(capsys: pytest.CaptureFixture[str]) 
     assert "overhead" in refusal(capsys, "bench", "overhed")
     assert main(["bench", "--help"]) == 0
     assert "relaunch" in capsys.readouterr().out
+
+
+def test_rates_are_printed_even_where_every_row_says_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.csv").write_text("run,step,rate,n\na,5,0.25,8\n")
+    assert main(["curves", str(tmp_path / "one.csv")]) == 0
+    names, figures = (line.split() for line in capsys.readouterr().out.splitlines())
+    shown = dict(zip(names, figures, strict=True))
+    assert (shown["step"], shown["rate"], shown["rollouts"], shown["nulls"]) == (
+        "5",
+        "0.25",
+        "8",
+        "0",
+    )
