@@ -7,8 +7,6 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
-from pydantic import TypeAdapter, ValidationError
-
 from hackbait.environment import Case
 from pipeline.records import Checkpoint, Completion, Sampling
 
@@ -121,6 +119,8 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
 
 
 def _check_type(name: str, option: str, value: Any, wanted: Any) -> None:
+    from pydantic import TypeAdapter, ValidationError  # where no option is given, none is needed
+
     try:
         TypeAdapter(wanted).validate_python(value, strict=True)
     except ValidationError:
