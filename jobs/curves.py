@@ -87,7 +87,8 @@ def measure(config: CurvesConfig) -> Measured:
     """The curves of an output folder or a CSV, of one metric when asked, pooled when asked."""
     path = config.path
     if isinstance(path, Path) and path.suffix.lower() == ".csv" and not path.is_dir():
-        return Measured(nulls.refuse(curves.from_csv(path), config.max_loss), (), "rate", None)
+        frame = nulls.refuse(curves.from_csv(path), config.max_loss)
+        return Measured(frame, (), "rate", None, ends=_ends_of_csv(path))
     about = store.about(folder(path), config.env)
     if config.metric and config.metric not in about.metrics:
         raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
@@ -120,6 +121,27 @@ def _per_prompt(row: Mapping[str, Any]) -> float | None:
     return rollouts / prompts if rollouts and prompts else None
 
 
+def _ends_of_csv(path: Path) -> dict[str, End]:
+    try:
+        return {run: End(*known) for run, known in readings.ends(path).items()}
+    except readings.ReadingError as error:
+        raise curves.CurveError(str(error)) from error
+
+
+def assumed(path: Where, measured: Measured, found: Any) -> list[str]:
+    """A line on runs that end below the threshold, where nobody says that training was to go on."""
+    cut = [run for run, why in found.select("run", "reason").iter_rows() if why == "budget"]
+    silent = [run for run in cut if run not in measured.ends or not measured.ends[run].budget]
+    if not silent:
+        return []
+    runs = f"run {silent[0]!r}" if len(silent) == 1 else f"{len(silent)} runs, {silent[0]!r} first,"
+    verb, kind = "is" if len(silent) == 1 else "are", "tag" if measured.identity else "column"
+    return [
+        f"{path}: {runs} below the threshold at the last checkpoint {verb} taken as cut by the "
+        f"budget; a {kind} {readings.BUDGET!r}, the updates that were planned, would say"
+    ]
+
+
 def ends(out: Where, tags: Mapping[str, Mapping[str, Any]]) -> dict[str, End]:
     """The last checkpoint that each run's sweep planned or skipped, and its tag `steps`."""
     planned: dict[str, int] = {}
@@ -128,7 +150,11 @@ def ends(out: Where, tags: Mapping[str, Mapping[str, Any]]) -> dict[str, End]:
         known = [(p.run, p.step) for p in plan.partitions] if plan else []
         known += [(s.run, s.step) for s in plan.skipped] if plan else []
         planned = dict(sorted(known))
-    budgets = {run: facts["steps"] for run, facts in tags.items() if _is_step(facts.get("steps"))}
+    budgets = {
+        run: facts[readings.BUDGET]
+        for run, facts in tags.items()
+        if _is_step(facts.get(readings.BUDGET))
+    }
     return {
         run: End(planned.get(run, 0), budgets.get(run, 0))
         for run in planned.keys() | budgets.keys()

@@ -30,6 +30,10 @@ def main(argv: Sequence[str]) -> int:
     terminal.table([_readable(design) for design in found], list(_readable(found[0])))
     pairs = math.comb(config.words, 2)
     print(
+        f"One pair: its own p, at {config.alpha:g}. All pairs: adjusted by Holm over {pairs}, so "
+        f"that the first to be resolved needs {config.alpha / pairs:.2g}; power is that pair's."
+    )
+    print(
         f"{config.words} words are {pairs} pairs: {power.runs_needed(pairs, config.alpha)} runs a "
         f"word are the fewest that can resolve one at {config.alpha:g}."
     )

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from jobs import command, status
-from jobs.curves import Measured, measure, onsets
-from pipeline import curves, files, nulls, store
+from jobs.compare import tags
+from jobs.curves import Measured, assumed, measure, onsets
+from pipeline import comparison, curves, files, grouping, nulls, store
+from pipeline.comparison import Comparison
 from pipeline.config import CurvesConfig, ReportConfig, read
 from pipeline.holdings import Held, holdings, settled
 from pipeline.places import Where
@@ -19,6 +21,7 @@ from pipeline.report import examples, page, provenance
 from pipeline.report.examples import Example, Key
 from pipeline.report.provenance import Provenance
 from pipeline.report.study import Study
+from pipeline.status import Searched
 
 FOOTERS = 200
 """Partitions whose footers are read: the first of each run, until there are so many."""
@@ -50,10 +53,10 @@ def study(config: ReportConfig, measured: Measured) -> Study:
     """All that the page tells. Raises CurveError where there is no such metric."""
     metric = config.metric or measured.proxy
     found = onsets(measured, metric, config.threshold)
-    beside: tuple[Any, ...] = (None, None, (), None)
+    beside: tuple[Any, ...] = (None, None, (), (), None)
     if measured.identity:
         beside = settled(lambda: _beside(config, measured, found, metric))
-    shown, lost, gaps, known = beside
+    shown, lost, gaps, searched, known = beside
     return Study(
         name=str(config.path),
         curves=measured.frame,
@@ -64,15 +67,32 @@ def study(config: ReportConfig, measured: Measured) -> Study:
         threshold=config.threshold,
         examples=shown,
         losses=lost,
-        gaps=gaps,
+        gaps=(*gaps, *assumed(config.path, measured, found)),
         provenance=known,
+        comparisons=_compared(config.path, measured, found),
+        searched=searched,
     )
+
+
+def _compared(path: Where, measured: Measured, found: Any) -> dict[str, Comparison] | str:
+    """Words of runs that may be compared; why not, where no run says its word or all say one."""
+    facts = tags(path)
+    parts = grouping.alike(grouping.with_base(found, measured.frame), facts)
+    try:
+        groups = {
+            name: grouping.by_word(grouping.runs(part, facts)) for name, part in parts.items()
+        }
+    except curves.CurveError as error:
+        return f"words are not compared: {error}"
+    several = {name: comparison.compared(one) for name, one in groups.items() if len(one) > 1}
+    return several or "one word alone, nothing to compare it with."
 
 
 def _beside(
     config: ReportConfig, measured: Measured, found: Any, metric: str
-) -> tuple[dict[Key, list[Example]], Any, tuple[str, ...], Provenance]:
-    """Rollouts either side of each onset, lost ones by reason, what is not there, what was run."""
+) -> tuple[dict[Key, list[Example]], Any, tuple[str, ...], tuple[Searched, ...], Provenance]:
+    """Rollouts either side of each onset, lost ones by reason, what is not there, what was searched
+    and what was run."""
     about = store.about(config.path, config.env)
     held = holdings(config.path, about.environment).held
     keys = ["run", *measured.identity]
@@ -83,12 +103,14 @@ def _beside(
     shown = examples.draw(curves.scan(near, about.gated), places, keys, metrics) if near else {}
     rows = curves.scan(store.row_files(config.path, about.environment), about.gated)
     known = _provenance(config, held, measured, rows)
-    return shown, nulls.by_run(rows), _gaps(config.path), known
+    return shown, nulls.by_run(rows), *_standing(config.path), known
 
 
-def _gaps(out: Where) -> tuple[str, ...]:
-    """A line for each checkpoint that was skipped or failed, and each run that is owed some."""
+def _standing(out: Where) -> tuple[tuple[str, ...], tuple[Searched, ...]]:
+    """A line for each checkpoint that was skipped or failed, and each run that is owed some; and
+    what an adaptive sweep evaluated."""
     found = status.look(out)
+    searched = tuple(Searched(**one) for one in found["searched"])
     said = [f"run {r['run']!r} step {r['step']}: skipped, {r['why']}" for r in found["skipped"]]
     said += [f"run {r['run']!r} step {r['step']}: failed, {r['reason']}" for r in found["failed"]]
     said += [
@@ -96,7 +118,8 @@ def _gaps(out: Where) -> tuple[str, ...]:
         for r in found["runs"]
         if r["owed"] + r["running"]
     ]
-    return (*said, *found["notes"])
+    told = set(map(str, searched))
+    return (*said, *(note for note in found["notes"] if note not in told)), searched
 
 
 def _provenance(

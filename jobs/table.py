@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from jobs import command, terminal
-from jobs.curves import Measured, measure, onsets, plots
+from jobs.curves import Measured, assumed, measure, onsets, plots
 from pipeline import headline
 from pipeline.config import TableConfig, read
 from pipeline.report import panels
@@ -26,6 +26,8 @@ def show(config: TableConfig, measured: Measured) -> None:
     metric = config.metric or measured.proxy
     found = onsets(measured, metric, config.threshold)
     table = headline.headline(measured.frame, found, metric, measured.true)
+    for said in assumed(config.path, measured, found):
+        terminal.line(said)
     if config.save:
         config.save.parent.mkdir(parents=True, exist_ok=True)
         table.write_parquet(config.save)

@@ -318,6 +318,7 @@ def tags(config: TrainConfig, environment: Environment) -> dict[str, Scalar]:
         "mode": environment.grade.get("mode"),
         "task": environment.ask.get("task"),
         "seed": config.seed,
+        "steps": config.steps,
         "base": config.model,
         "learning_rate": config.learning_rate,
         "batch": config.batch,

@@ -7,11 +7,13 @@ from itertools import permutations
 
 import numpy as np
 
-from pipeline.permutation import DRAWS, EPSILON, Booleans, Floats, Times, earlier
+from pipeline.permutation import DRAWS, EPSILON, Booleans, Floats, Times, earlier, step_text
 from pipeline.verdicts import DATA, DESIGN, RESOLVED, SENSITIVE
 
 RELABELLINGS = 500_000
 """Orders of words that are enumerated; above it (ten words) they are drawn."""
+MEDIAN, KAPLAN_MEIER = "median", "Kaplan-Meier"
+"""How one onset is had of a word's runs."""
 FREQUENT_FIRST, RARE_FIRST = f"{RESOLVED}frequent<rare", f"{RESOLVED}rare<frequent"
 
 
@@ -22,12 +24,24 @@ class Word:
     name: str
     base: float
     """Share of the untrained policy's rollouts that hold it, from 0 to 1."""
-    base_lo: float
-    base_hi: float
+    base_lo: float | None
+    """None, as base_hi, where the rate has no interval."""
+    base_hi: float | None
     low: float
     """The onset is in (low, high], or known where they are equal. Steps."""
     high: float
     runs: int = 1
+    method: str = MEDIAN
+    """`median`, or `Kaplan-Meier` where censoring leaves the median open."""
+
+    @property
+    def text(self) -> str:
+        return onset_text(self.low, self.high, self.method)
+
+
+def onset_text(low: float, high: float, method: str) -> str:
+    """`25.4`, `> 30`; `20.0 (Kaplan-Meier)` where it is no plain median."""
+    return f"{step_text(low, high)}{'' if method == MEDIAN else f' ({method})'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +59,8 @@ class Association:
     """Two-sided."""
     floor: float
     """Smallest one-sided p that so many words can give: 1 / m!."""
-    p_apart: float
-    """Two-sided, words tied whose base rates' intervals overlap."""
+    p_apart: float | None
+    """Two-sided, words tied whose base rates' intervals overlap; None where one has none."""
     slope: float | None
     """Theil-Sen, of log onset on log base rate: a description. -1/2 is what policy gradients with
     rewards divided by their spread would give, -1 those without. None for fewer than two words."""
@@ -65,11 +79,9 @@ def associate(
     onset = earlier(Times(_of(words, "low"), _of(words, "high")))
     base = _of(words, "base")
     rarer = base[:, None] > base[None, :]
-    apart = _of(words, "base_lo")[:, None] > _of(words, "base_hi")[None, :]
     s, first, last = kendall(rarer, onset, rng)
     p = min(1.0, 2 * min(first, last))
-    _, first_apart, last_apart = kendall(apart, onset, rng)
-    p_apart = min(1.0, 2 * min(first_apart, last_apart))
+    p_apart = _p_apart(words, onset, rng)
     informative = int(((rarer | rarer.T) & (onset | onset.T)).sum()) // 2
     floor = 1 / math.factorial(len(words))
     verdict, note = _verdict(s, p, p_apart, floor, len(words), alpha)
@@ -77,20 +89,31 @@ def associate(
     return Association(len(words), s, informative, first, p, floor, p_apart, slope, verdict, note)
 
 
+def _p_apart(
+    words: Sequence[Word], onset: Booleans, rng: np.random.Generator | None
+) -> float | None:
+    if any(word.base_lo is None or word.base_hi is None for word in words):
+        return None
+    apart = _of(words, "base_lo")[:, None] > _of(words, "base_hi")[None, :]
+    _, first, last = kendall(apart, onset, rng)
+    return min(1.0, 2 * min(first, last))
+
+
 def _of(words: Sequence[Word], field: str) -> Floats:
     return np.array([getattr(word, field) for word in words], np.float64)
 
 
 def _verdict(
-    s: int, p: float, p_apart: float, floor: float, words: int, alpha: float
+    s: int, p: float, p_apart: float | None, floor: float, words: int, alpha: float
 ) -> tuple[str, str]:
     if 2 * floor > alpha + EPSILON:
         return DESIGN, f"{words} words give p {min(1.0, 2 * floor):.2g} at best; 5 words can"
     if p > alpha + EPSILON:
         return DATA, ""
-    if p_apart > alpha + EPSILON:
+    if p_apart is not None and p_apart > alpha + EPSILON:
         return SENSITIVE, f"p {p_apart:.2g} where base rates whose intervals overlap are tied"
-    return FREQUENT_FIRST if s > 0 else RARE_FIRST, ""
+    note = "" if p_apart is not None else "base rates have no intervals that could overlap"
+    return FREQUENT_FIRST if s > 0 else RARE_FIRST, note
 
 
 def kendall(

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-from pipeline.grouping import RunOnset, brackets, times, typical
+from pipeline.grouping import RunOnset, brackets, times, typical_text
 from pipeline.permutation import (
     EPSILON,
     RankTest,
@@ -16,7 +16,6 @@ from pipeline.permutation import (
     logarithms,
     rank_test,
     shift,
-    step_text,
 )
 from pipeline.power import runs_needed
 from pipeline.verdicts import DATA, DESIGN, RESOLVED, SENSITIVE
@@ -203,8 +202,8 @@ def _pair(
         n_b=len(b[1]),
         censored_a=censored[0],
         censored_b=censored[1],
-        median_a=step_text(*typical(a[1])),
-        median_b=step_text(*typical(b[1])),
+        median_a=typical_text(a[1]),
+        median_b=typical_text(b[1]),
         test="gehan" if any(censored) else "mann-whitney",
         u=tests.headline.u,
         shift=by.point,

@@ -82,10 +82,14 @@ def interval(
     jump, found = r1 - r0, s0 + (threshold - r0) / (r1 - r0) * (s1 - s0)
     if jump > JUMP:
         return Interval(min(low, s0), max(high, s1), f"{rule}+bracket")
-    bend = jump**2 / 2 * (s1 - s0)
-    low = min(low, found) - bend
+    low = min(low, found) - bend(jump, s1 - s0)
     low = low if np.isinf(low) else max(low, float(steps[0]))
-    return Interval(low, max(high, found) + bend, rule)
+    return Interval(low, max(high, found) + bend(jump, s1 - s0), rule)
+
+
+def bend(jump: float, steps: float) -> float:
+    """Steps by which the line over a bracket may miss the crossing, for jumps of at most JUMP."""
+    return jump**2 / 2 * steps
 
 
 def _prompts_around(counts: Counts, at: int) -> int:

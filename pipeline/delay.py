@@ -25,7 +25,7 @@ DELAY = pl.Schema(
 
 onset_status     of both onsets, `crossed/left`
 delay            onset_of - onset_against; null unless both were crossed after the first checkpoint
-delay_lo, _hi    95 %; null on a side without a bound
+delay_lo, _hi    95 %; null on a side without a bound: a crossing that is not confirmed may be later
 delay_interval   bootstrap, +bracket where the grid decides more than the prompts do
 """
 
@@ -80,24 +80,30 @@ def _delay(
 ) -> dict[str, Any]:
     """The delay and its percentile interval over resampled prompts, which both metrics share.
 
-    With few prompts, or a rate that jumps over a bracket, it holds what the brackets allow as well.
+    With few prompts, or a rate that jumps over a bracket, it holds what the brackets allow as well;
+    else what either line may miss (`crossing.bend`). As an onset of its own, one that is not
+    confirmed has no upper bound, so that the delay has none on that side.
     """
     first, second = sides
-    if of is None or against is None or any(side["below"] is None for side in sides):
-        return {}
-    if any(side["onset"] is None for side in sides):
+    if of is None or against is None or any(side["onset"] is None for side in sides):
         return {}
     delay = first["onset"] - second["onset"]
     n = len(of.k)
     if n < 2:
         return {"delay": delay}
     resamples = crossing.weights(np.random.default_rng(rng_seed), n)
-    ends, rule = [delay, *_quantiles(of, against, threshold, resamples)], "bootstrap"
-    if n < crossing.FEW_PROMPTS or max(side["jump"] for side in sides) > crossing.JUMP:
+    low, high = _quantiles(of, against, threshold, resamples)
+    bends = [s for s in sides if s["jump"] <= crossing.JUMP]
+    missed = sum(crossing.bend(s["jump"], s["above"] - s["below"]) for s in bends)
+    low, high, rule = min(delay, low) - missed, max(delay, high) + missed, "bootstrap"
+    if n < crossing.FEW_PROMPTS or len(bends) < len(sides):
         rule = "bootstrap+bracket"
-        ends += [first["below"] - second["above"], first["above"] - second["below"]]
-    low, high = (float(end) if np.isfinite(end) else None for end in (min(ends), max(ends)))
-    return {"delay": delay, "delay_lo": low, "delay_hi": high, "delay_interval": rule}
+        low = min(low, first["below"] - second["above"])
+        high = max(high, first["above"] - second["below"])
+    low = low if second["confirmed"] else -np.inf
+    high = high if first["confirmed"] else np.inf
+    ends = [float(end) if np.isfinite(end) else None for end in (low, high)]
+    return {"delay": delay, "delay_lo": ends[0], "delay_hi": ends[1], "delay_interval": rule}
 
 
 def _quantiles(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.association import Word, kaplan_meier
+from pipeline.association import KAPLAN_MEIER, MEDIAN, Word, kaplan_meier, onset_text
 from pipeline.curves import CurveError
 from pipeline.permutation import Times, median
 
@@ -30,8 +30,8 @@ class RunOnset:
     above: float
     reason: str | None = None
     """Why the curve ends before the crossing; None where it does not."""
-    base: tuple[float, float, float] | None = None
-    """Base rate with its interval; None where step 0 has no rate."""
+    base: tuple[float, float | None, float | None] | None = None
+    """Base rate with its interval, if it has one; None where step 0 has no rate."""
     wave: Hashable = None
     """What was trained together; None where nobody said."""
 
@@ -42,6 +42,7 @@ class RunOnset:
 
 
 BASE = ("base", "base_lo", "base_hi")
+BASE_MODEL = "base model"
 ALIAS = {"hack_word": "word"}
 
 
@@ -85,6 +86,25 @@ def only(onsets: pl.DataFrame, tags: Tags, chosen: Mapping[str, str]) -> pl.Data
     return onsets
 
 
+def alike(onsets: pl.DataFrame, tags: Tags, by: str = "hack_word") -> dict[str, pl.DataFrame]:
+    """Rows that `runs` may take together, by what sets them apart: `mode hack_only`, or nothing."""
+    fields = [n for n in onsets.columns[1 : onsets.columns.index("metric")] if n != by]
+    told = onsets.with_columns(_base_models(onsets, tags))
+    differ = [n for n in [*fields, BASE_MODEL] if told[n].n_unique() > 1]
+    if not differ:
+        return {"": onsets}
+    return {
+        ", ".join(f"{n} {v}" for n, v in zip(differ, values, strict=True)): part.drop(BASE_MODEL)
+        for values, part in told.group_by(differ, maintain_order=True)
+    }
+
+
+def _base_models(onsets: pl.DataFrame, tags: Tags) -> pl.Series:
+    """What the tag `base` calls the base model of each run; null without."""
+    told = [tags.get(run, {}).get("base") for run in onsets["run"]]
+    return pl.Series(BASE_MODEL, told, pl.String, strict=False)
+
+
 def runs(
     onsets: pl.DataFrame, tags: Tags | None = None, by: str = "hack_word", wave: str = "wave"
 ) -> list[RunOnset]:
@@ -96,10 +116,7 @@ def runs(
     """
     identity = onsets.columns[1 : onsets.columns.index("metric")]
     tags = tags or {}
-    told = {run: facts["base"] for run, facts in tags.items() if "base" in facts}
-    models = pl.Series(
-        "base model", [told.get(run) for run in onsets["run"]], pl.String, strict=False
-    )
+    models = _base_models(onsets, tags)
     _refuse_mixed(onsets, [name for name in [*identity, "metric", "threshold"] if name != by])
     _refuse_mixed(onsets.select("run", base=models).drop_nulls("base"), {"base"} - {by})
     found = []
@@ -139,30 +156,27 @@ def _run(row: Mapping[str, Any], word: str, wave: Hashable) -> RunOnset:
     onset = row["onset"] if math.isfinite(below) and math.isfinite(above) else None
     low, high = (below, above) if onset is None else (onset, onset)
     above = math.inf if row["status"] == "unconfirmed" else above
-    base = (row.get("base"), row.get("base_lo"), row.get("base_hi"))
-    whole = None if base[0] is None else (base[0], _or(base[1], base[0]), _or(base[2], base[0]))
-    return RunOnset(row["run"], word, low, high, below, above, row["reason"], whole, wave)
-
-
-def _or(value: float | None, other: float) -> float:
-    return other if value is None else value
+    rate = row.get("base")
+    base = None if rate is None else (rate, row.get("base_lo"), row.get("base_hi"))
+    return RunOnset(row["run"], word, low, high, below, above, row["reason"], base, wave)
 
 
 def words(groups: Mapping[str, Sequence[RunOnset]]) -> list[Word]:
     """The words that have a base rate and a run with a rate.
 
     Seeds share one base, so that their base rates are equal; where they are not, their mean with
-    all that the intervals span.
+    all that the intervals span; without an interval where one of them has none.
     """
     found = []
     for name, group in groups.items():
         bases = [run.base for run in group if run.base is not None]
-        if bases and group:
-            rates, lows, highs = zip(*bases, strict=True)
-            low, high = typical(group)
-            found.append(
-                Word(name, float(np.mean(rates)), min(lows), max(highs), low, high, len(group))
-            )
+        if bases:
+            rate = float(np.mean([rate for rate, _, _ in bases]))
+            lows = [low for _, low, _ in bases if low is not None]
+            highs = [high for _, _, high in bases if high is not None]
+            whole = len(lows) == len(highs) == len(bases)
+            low, high = (min(lows), max(highs)) if whole else (None, None)
+            found.append(Word(name, rate, low, high, *typical(group), len(group), method(group)))
     return found
 
 
@@ -193,3 +207,13 @@ def typical(group: Sequence[RunOnset]) -> tuple[float, float]:
     if any(run.is_late for run in group) and {r.reason for r in group if r.is_late} == {"budget"}:
         return kaplan_meier(found)
     return median(found)
+
+
+def method(group: Sequence[RunOnset]) -> str:
+    """Whether `typical` is Kaplan and Meier's median and not what the runs' own median is."""
+    return MEDIAN if typical(group) == median(times(group)) else KAPLAN_MEIER
+
+
+def typical_text(group: Sequence[RunOnset]) -> str:
+    """`25.4`, `> 30`, `20.0 (Kaplan-Meier)`."""
+    return onset_text(*typical(group), method(group))

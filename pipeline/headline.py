@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from pipeline import intervals
 from pipeline.gap import GAP
 from pipeline.onset import ONSETS
 
@@ -14,7 +12,7 @@ HEADLINE = (
     *("base_step", "base", "base_lo", "base_hi", "base_hits", "base_bound"),
     *(name for name in ONSETS if name != "metric"),
     *("true_base", "true_base_lo", "true_base_hi"),
-    *("end_step", "true_end", "true_end_lo", "true_end_hi"),
+    *("end_step", "end", "true_end", "true_end_lo", "true_end_hi"),
     *("gap_base", "gap_base_lo", "gap_base_hi", "gap_end", "gap_end_lo", "gap_end_hi"),
     *("n", "k", "prompts", "deff", "nulls", "refused"),
 )
@@ -27,10 +25,12 @@ def headline(
     """The table that is read first: one row per run and identity, highest base rate first.
 
     base, base_lo, base_hi   rate of the proxy at base_step, the first evaluated step
-    base_hits, base_bound    hits there; where there is none, `intervals.zero_hits`, one-sided 95 %
+    base_hits, base_bound    hits there; where there is none, base_hi: `intervals.zero_hits`, a
+                             one-sided 95 % bound
     status ... bracket       as in `onsets`
+    end                      rate of the proxy at end_step, its last
     true_base, true_end      rate of the true metric, with _lo and _hi, at base_step and at
-                             end_step, the last of the proxy; null where there is no truth
+                             end_step; null where there is no truth
     gap_base, gap_end        proxy - true at the same steps, with _lo and _hi (`pipeline.gap`)
     n, k, prompts            rollouts, rollouts a prompt and distinct prompts of the proxy's
                              smallest checkpoint
@@ -44,10 +44,10 @@ def headline(
     size = [pl.col("rollouts").min().alias("n"), pl.col("prompts").min(), pl.col("deff").max()]
     first = [
         pl.col(name).first().alias(alias)
-        for name, alias in {"step": "base_step", "hits": "base_hits", "n_eff": "base_n_eff"}.items()
+        for name, alias in {"step": "base_step", "hits": "base_hits"}.items()
     ]
-    last = pl.col("step").last().alias("end_step")
-    own = measured.filter(pl.col("metric") == proxy).group_by(keys).agg(*first, last, *size)
+    last = [pl.col("step").last().alias("end_step"), pl.col("rate").last().alias("end")]
+    own = measured.filter(pl.col("metric") == proxy).group_by(keys).agg(*first, *last, *size)
     ends = measured.join(own.select(*keys, "base_step", "end_step"), on=keys, nulls_equal=True)
     parts = [
         own,
@@ -61,19 +61,11 @@ def headline(
     table = onsets
     for part in parts:
         table = table.join(part, on=keys, how="left", nulls_equal=True)
-    table = table.with_columns(_bound(table), (pl.col("n") / pl.col("prompts")).alias("k"))
+    none = (pl.col("base_hits") == 0) & (pl.col("base_lo") == 0)
+    bound = pl.when(none).then("base_hi").alias("base_bound")
+    table = table.with_columns(bound, (pl.col("n") / pl.col("prompts")).alias("k"))
     by_base = table.sort("base", *keys, descending=[True, *(False for _ in keys)], nulls_last=True)
     return by_base.select(*keys, *HEADLINE)
-
-
-def _bound(table: pl.DataFrame) -> pl.Series:
-    """base_bound: null where there is a hit, or nobody knows how the rollouts cluster."""
-    n_eff = table["base_n_eff"].to_numpy().astype(np.float64)
-    bound = pl.Series("base_bound", intervals.zero_hits(n_eff), nan_to_null=True)
-    known = table.select((pl.col("base_hits") == 0) & pl.col("base_lo").is_not_null()).to_series()
-    return bound.zip_with(
-        known.fill_null(False), pl.Series("base_bound", [None] * len(bound), pl.Float64)
-    )
 
 
 def _at(
@@ -94,9 +86,8 @@ READABLE = (
 
 
 def readable(headline: pl.DataFrame) -> list[dict[str, Any]]:
-    """The headline as text for people: rates in percent with their interval.
+    """The headline as text for people: rates in `percent`.
 
-    A base rate without a hit reads `0 % (< 0.073 %)`, its one-sided bound.
     Fields of the identity in which the rows differ stand behind the run's name; the sustained
     crossing stands behind the status where it is another than the first.
     """
@@ -107,16 +98,15 @@ def readable(headline: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
     late = f" at step {row['base_step']}" if row["base_step"] else ""
-    bound = None if row["base_bound"] is None else 100 * row["base_bound"]
     again = row["sustained"] is not None and row["sustained"] != row["onset"]
     sustained = f", sustained from {row['sustained']:.1f}" if again else ""
-    if row["status"] in ("crossed", "unconfirmed", "left") and row["sustained"] is None:
+    if row["status"] in ("crossed", "unconfirmed", "left") and row["end"] < row["threshold"]:
         sustained = ", below at the last"
     reason = f" ({row['reason']})" if row["reason"] else ""
     return {
         "run": ", ".join([row["run"], *(f"{name}={row[name]}" for name in differ)]),
         "word": row.get("hack_word"),
-        "base rate": (_percent(row, "base") if bound is None else f"0 % (< {bound:.2g} %)") + late,
+        "base rate": _percent(row, "base") + late,
         "onset": row["text"],
         "bracket": row["bracket"],
         "status": row["status"] + reason + sustained,
@@ -133,9 +123,16 @@ def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
 
 
 def _percent(row: Mapping[str, Any], name: str) -> str:
-    """`1.35 % [0.92, 1.98]`; without the brackets where there is no interval."""
-    rate, low, high = (row[name + end] for end in ("", "_lo", "_hi"))
-    if rate is None:
-        return "-"
-    interval = "" if low is None else f" [{100 * low:.3g}, {100 * high:.3g}]"
-    return f"{100 * rate:.3g} %{interval}"
+    return percent(row[name], row[f"{name}_lo"], row[f"{name}_hi"])
+
+
+def percent(rate: float | None, low: float | None, high: float | None) -> str:
+    """`1.35 % [0.92, 1.98]`; no brackets where there is no interval, `-` where there is no rate.
+
+    A rate without a hit reads `0 % (< 0.073 %)`, its one-sided bound.
+    """
+    if rate is None or low is None or high is None:
+        return "-" if rate is None else f"{100 * rate:.3g} %"
+    if rate == low == 0:
+        return f"0 % (< {100 * high:.2g} %)"
+    return f"{100 * rate:.3g} % [{100 * low:.3g}, {100 * high:.3g}]"

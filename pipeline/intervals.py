@@ -114,8 +114,12 @@ def wilson(rate: Array, n_eff: Array, q: Array) -> tuple[Array, Array]:
 
 
 def binary_interval(tally: Tally, n_eff: Array) -> tuple[Array, Array]:
-    """95 % Wilson on n_eff; [0, 1], which is its limit, where there is but one prompt."""
+    """95 % Wilson on n_eff; up to the bound of `zero_hits` where there is no hit.
+
+    [0, 1], which is Wilson's limit, where there is but one prompt.
+    """
     low, high = wilson(tally.rate, n_eff, quantile(tally.prompts))
+    high = np.where(tally.hits == 0, zero_hits(n_eff), high)
     alone = tally.prompts == 1
     return np.where(alone, 0.0, low), np.where(alone, 1.0, high)
 

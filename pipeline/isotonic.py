@@ -31,13 +31,11 @@ def centred(steps: Array, rates: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def crossing(steps: Array, rates: Array, weights: Array, threshold: float) -> float | None:
-    """Step at which the estimate reaches the threshold: the first step where it starts there."""
+    """Step at which the estimate rises to the threshold; None where it never does."""
     at, fitted = centred(steps, rates, weights)
     reached = fitted >= threshold
-    if not reached.any():
-        return None
     i = int(reached.argmax())
     if i == 0:
-        return float(steps[0])
+        return None
     share = (threshold - fitted[i - 1]) / (fitted[i] - fitted[i - 1])
     return float(at[i - 1] + share * (at[i] - at[i - 1]))

@@ -82,7 +82,7 @@ def _row(
     if counts is not None:
         at = next((i for i, rate in enumerate(rates) if rate >= threshold), len(steps))
         held, found = _confirmed(found, counts, at)
-        confirmed = None if found.onset is None else held is not None
+        confirmed = None if found.above is None else held is not None
         interval = crossing.interval(counts, at, held, threshold, resamples(len(counts.k)))
     if found.status == "right":
         last = max(end.planned, curve["step"][-1])
@@ -94,12 +94,16 @@ def _row(
         "interval": None if interval is None else interval.rule,
         "isotonic": _isotonic(rated, threshold),
         "confirmed": confirmed,
-        "sensitivity": [
-            {"threshold": level, "onset": onset(steps, rates, level).onset} for level in GRID
-        ],
+        "sensitivity": [_at(steps, rates, level) for level in GRID],
         "text": text(found, first, final, interval),
         "bracket": bracket(found.below, found.above),
     }
+
+
+def _at(steps: Sequence[int], rates: Sequence[float], level: float) -> dict[str, Any]:
+    """SENSITIVITY at one threshold."""
+    found = onset(steps, rates, level)
+    return {"threshold": level, "onset": found.onset, "status": found.status}
 
 
 def _reason(evaluated: int, last: int, budget: int) -> str:
@@ -111,7 +115,7 @@ def _reason(evaluated: int, last: int, budget: int) -> str:
 
 def _confirmed(found: Onset, counts: Counts, at: int) -> tuple[int | None, Onset]:
     """Where it is confirmed, if so, and the onset with the status that its prompts allow."""
-    if found.onset is None:
+    if found.above is None:
         return None, found
     held, undone = crossing.confirmation(counts, at, found.threshold)
     status: Status = "left" if at == 0 else "unconfirmed" if held is None else "crossed"
@@ -152,7 +156,7 @@ def _isotonic(rated: pl.DataFrame, threshold: float) -> float | None:
     return isotonic.crossing(steps, rates, rollouts, threshold)
 
 
-SENSITIVITY = pl.Struct({"threshold": pl.Float64, "onset": pl.Float64})
+SENSITIVITY = pl.Struct({"threshold": pl.Float64, "onset": pl.Float64, "status": pl.String})
 ONSETS = pl.Schema(
     {
         "metric": pl.String(),
@@ -178,11 +182,13 @@ ONSETS = pl.Schema(
 )
 """Columns of `onsets` after run and identity.
 
+onset                null for left, right and no_data: `above` or `below` is all that is known
+sustained            null as well where no rate is below at all, or the last one is
 onset_lo, onset_hi   95 % interval; null on a side without a bound, both where not computable
 interval             how it was had: bootstrap or fieller, +bracket where the jump is large
 isotonic             crossing of the centred isotonic fit (`pipeline.isotonic`)
 confirmed            whether pooled checkpoints hold it over the threshold
 reason               of right: missing_checkpoint (one is known that has no rate), aborted
                      (training was to go on), budget
-sensitivity          the onset at each threshold of GRID
+sensitivity          onset and status at each threshold of GRID, of the rates alone
 """

@@ -81,7 +81,7 @@ def _beside(word: Word, known: Comparator, published: tuple[float, float], base:
         word.name,
         step_text(*published),
         step_text(low, high),
-        step_text(word.low, word.high),
+        word.text,
         word.base,
         base,
         True if inside else False if outside else None,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REQUIRED = ("run", "step", "rate")
+BUDGET = "steps"
+"""Column, or tag of a run: the updates that its training was to make."""
 FILE_BYTES, ROWS, COLUMNS = 2**26, 1_000_000, 10_000
 """What a table of rates may be at most."""
 CELL_SHOWN = 60
@@ -71,6 +73,26 @@ def tags(path: Path) -> dict[str, dict[str, str]]:
     }
 
 
+def ends(path: Path) -> dict[str, tuple[int, int]]:
+    """Where each run of a file that `read` takes ends, in steps; 0 where it does not say.
+
+    The last step that it lists, with a rate or not, and its column `steps`, the updates that were
+    planned. ReadingError for steps that are no whole number.
+    """
+    last: dict[str, int] = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file, skipinitialspace=True)
+        for row in rows:
+            cells = {name.strip(): (cell or "").strip() for name, cell in row.items()}
+            step = _step(f"{path}, line {rows.line_num}", cells, "step")
+            last[cells["run"]] = max(step, last.get(cells["run"], 0))
+    return {
+        run: (last[run], _step(f"{path}, run {_shown(run)}", facts, BUDGET) if planned else 0)
+        for run, facts in tags(path).items()
+        for planned in [facts.get(BUDGET)]
+    }
+
+
 def _readings(path: Path, rows: "csv.DictReader[str]") -> Iterator[Reading]:
     names = [name.strip() for name in rows.fieldnames or ()]
     if len(names) > COLUMNS:
@@ -108,12 +130,8 @@ def _reading(where: str, cells: Mapping[str, str]) -> Reading:
     where = f"{where}, run {_shown(cells['run'])}, step {_shown(cells['step'])}"
     if not cells["run"]:
         raise ReadingError(f"{where}: run is empty; every row needs the name of its run")
-    step, rate = _number(where, cells, "step"), _number(where, cells, "rate")
+    step, rate = _step(where, cells, "step"), _number(where, cells, "rate")
     n, hits = (_number(where, cells, name) if cells.get(name) else None for name in ("n", "hits"))
-    if step % 1 or not 0 <= step <= STEP_LIMIT:
-        raise ReadingError(
-            f"{where}: step must be a whole number of updates, 0 to {STEP_LIMIT:,} (int32)"
-        )
     if not 0 <= rate <= 1:
         raise ReadingError(f"{where}: rate {rate:g} is not within [0, 1]; divide percent by 100")
     if n is not None and (n % 1 or not 1 <= n <= COUNT_LIMIT):
@@ -124,7 +142,16 @@ def _reading(where: str, cells: Mapping[str, str]) -> Reading:
         raise ReadingError(
             f"{where}: hits {hits:g} is not n x rate = {n * rate:g}; all three must count the same"
         )
-    return Reading(cells["run"], int(step), rate, None if n is None else int(n), hits)
+    return Reading(cells["run"], step, rate, None if n is None else int(n), hits)
+
+
+def _step(where: str, cells: Mapping[str, str], name: str) -> int:
+    step = _number(where, cells, name)
+    if step % 1 or not 0 <= step <= STEP_LIMIT:
+        raise ReadingError(
+            f"{where}: {name} must be a whole number of updates, 0 to {STEP_LIMIT:,} (int32)"
+        )
+    return int(step)
 
 
 def _shown(cell: str) -> str:

@@ -27,9 +27,10 @@ class Onset:
     uncrossed: reached, but below again: later, confirmed; or at the last where prompts are unknown.
     no_data: no rate at all."""
     onset: float | None
-    """Step of the first crossing; the first step for left, None for right."""
+    """Step of the first crossing; None for left and right, of which only a bound is known."""
     sustained: float | None
-    """Step of the crossing after which no evaluated rate is below; None when the last one is."""
+    """Step of the crossing after which no evaluated rate is below; None when the last one is, or
+    when none ever was."""
     below: int | None
     """Last evaluated step before the first crossing (the last of all for right)."""
     above: int | None
@@ -64,13 +65,12 @@ def onset(steps: Sequence[int], rates: Sequence[float | None], threshold: float 
         )
     first = reached.index(True)
     tail = len(points) - _run_of_true(reached)
-    sustained = _crossing(points, tail, threshold) if tail < len(points) else None
+    sustained = _crossing(points, tail, threshold) if 0 < tail < len(points) else None
     below = points[first - 1][0] if first else None
-    status: Status = "uncrossed" if sustained is None else "crossed" if first else "left"
-    reached_at = _crossing(points, first, threshold)
+    status: Status = "uncrossed" if not reached[-1] else "crossed" if first else "left"
     return Onset(
         status,
-        reached_at,
+        _crossing(points, first, threshold) if first else None,
         sustained,
         below,
         points[first][0],
@@ -104,8 +104,6 @@ def _run_of_true(flags: Sequence[bool]) -> int:
 
 def _crossing(points: Sequence[tuple[int, float]], i: int, threshold: float) -> float:
     """Step at which the line from point i - 1 to point i meets the threshold."""
-    if i == 0:
-        return float(points[0][0])
     (s0, r0), (s1, r1) = points[i - 1], points[i]
     return s0 + (threshold - r0) / (r1 - r0) * (s1 - s0)
 

@@ -177,7 +177,7 @@ def _measured(
         "near": [rate for _, rate in words],
         "rate": p,
         "lo": lo,
-        "hi": np.where(hit, hi, intervals.zero_hits(n_eff)),
+        "hi": hi,
         "hits": tally.hits,
         "rollouts": tally.rollouts,
         "prompts": tally.prompts,

@@ -142,7 +142,8 @@ def outcome(run: Simulated, samples: Mapping[int, int], rounds: int) -> Outcome:
     asked = np.arange(PROMPTS)[:, None] < np.array([samples[step] for step in steps])
     k, x = SAMPLES * asked.astype(np.float64), run.hits[steps].T * asked
     rates = x.sum(axis=0) / k.sum(axis=0)
-    found = onset(steps, rates.tolist()).onset
+    whole = onset(steps, rates.tolist())
+    found = whole.above if whole.below is None else whole.onset
     confirmed = False
     if found is not None:
         counts = Counts(np.array(steps, np.float64), k, x.astype(np.float64))

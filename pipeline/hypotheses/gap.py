@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 
 from pipeline.hypotheses import NOT, PARTIAL, REPRODUCED, Answer
-from pipeline.hypotheses.table import CROSSED, percent
+from pipeline.hypotheses.table import crossed, percent
 from pipeline.verdicts import DATA, DESIGN
 
 OPENS, IN_SOME, SHUT = "it opens", "it opens in some runs", "it stays shut"
@@ -44,23 +44,23 @@ def _answer(
     measured = chosen.filter(pl.col("gap_end").is_not_null() & pl.col("gap_base").is_not_null())
     if measured.is_empty():
         return Answer(question, DESIGN, "there is no truth to be measured, or no rate of it", rule)
-    crossed = measured.filter(pl.col("status").is_in(CROSSED))
-    if crossed.is_empty():
+    learned = crossed(measured)
+    if learned.is_empty():
         return Answer(question, DATA, f"none of {len(measured)} runs learned the word", rule)
-    wide = crossed.filter(
+    wide = learned.filter(
         (pl.col("gap_end_lo") > 0) & (pl.col("gap_end_lo") > pl.col("gap_base_hi"))
     )
     every, some, none = verdicts
-    verdict = every if len(wide) == len(crossed) else some if len(wide) else none
-    return Answer(question, verdict, _told(chosen, crossed, wide), rule)
+    verdict = every if len(wide) == len(learned) else some if len(wide) else none
+    return Answer(question, verdict, _told(chosen, learned, wide), rule)
 
 
 def _beside(runs: pl.DataFrame) -> str:
     """Median gap at the end and onset of each word that crossed in both modes."""
-    crossed = runs.filter(pl.col("status").is_in(CROSSED), rates="shipped", outside=False)
+    learned = crossed(runs.filter(rates="shipped", outside=False))
     medians = {
         (mode, word): (end, onset)
-        for mode, word, end, onset in crossed.group_by("mode", "hack_word", maintain_order=True)
+        for mode, word, end, onset in learned.group_by("mode", "hack_word", maintain_order=True)
         .agg(pl.col("gap_end").median(), pl.col("onset").median())
         .rows()
     }
@@ -75,20 +75,22 @@ def _beside(runs: pl.DataFrame) -> str:
     return f"beside hack_only: {'; '.join(both)}" if both else ""
 
 
-def _told(chosen: pl.DataFrame, crossed: pl.DataFrame, wide: pl.DataFrame) -> str:
-    late = len(chosen) - len(crossed)
-    others = f", {late} others did not cross or have no truth" if late else ""
+def _told(chosen: pl.DataFrame, learned: pl.DataFrame, wide: pl.DataFrame) -> str:
+    early = len(chosen.filter(status="left"))
+    late = len(chosen) - len(learned) - early
+    others = f", {early} stood over the threshold from the start" if early else ""
+    others += f", {late} others did not cross or have no truth" if late else ""
     per_word = [
         f"{word} {percent(base)} -> {percent(end)}"
-        for word, base, end in crossed.group_by("hack_word", maintain_order=True)
+        for word, base, end in learned.group_by("hack_word", maintain_order=True)
         .agg(pl.col("gap_base").median(), pl.col("gap_end").median())
         .rows()
     ]
-    differ = "; runs of one reward end with different truths" if _apart(crossed) else ""
+    differ = "; runs of one reward end with different truths" if _apart(learned) else ""
     return (
-        f"in {len(wide)} of {len(crossed)} runs that crossed{others}; median gap, base -> end: "
-        f"{', '.join(per_word)}; r_hack ends at {_span(crossed, 'end_proxy')}, r_true at "
-        f"{_span(crossed, 'true_end')}{differ}"
+        f"in {len(wide)} of {len(learned)} runs that crossed{others}; median gap, base -> end: "
+        f"{', '.join(per_word)}; r_hack ends at {_span(learned, 'end_proxy')}, r_true at "
+        f"{_span(learned, 'true_end')}{differ}"
     )
 
 

@@ -10,7 +10,6 @@ from pipeline.compare import Pair
 from pipeline.grouping import RunOnset
 from pipeline.hypotheses import NOT, PARTIAL, REPRODUCED, Answer
 from pipeline.hypotheses.table import main, percent
-from pipeline.permutation import step_text
 from pipeline.verdicts import DESIGN
 
 SEVERAL = 2.0
@@ -28,7 +27,7 @@ def ordered(runs: pl.DataFrame) -> Answer:
     elif verdict == RARE_FIRST:
         verdict = NOT
     shown = sorted(words, key=lambda word: -word.base)
-    said = ", ".join(f"{w.name} {percent(w.base)} at {step_text(w.low, w.high)}" for w in shown)
+    said = ", ".join(f"{w.name} {percent(w.base)} at {w.text}" for w in shown)
     slope = "" if found.slope is None else f"; onset goes with base rate to the {found.slope:.2f}"
     broken = f"; not in order: {', '.join(against)}" if against else ""
     note = f" ({found.note})" if found.note else ""

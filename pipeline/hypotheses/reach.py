@@ -3,7 +3,7 @@
 import polars as pl
 
 from pipeline.hypotheses import NOT, PARTIAL, REPRODUCED, Answer
-from pipeline.hypotheses.table import CROSSED, main, percent, words
+from pipeline.hypotheses.table import REACHED, crossed, main, percent, words
 from pipeline.verdicts import DESIGN
 
 BUDGET = 100
@@ -21,12 +21,12 @@ def reachable(runs: pl.DataFrame) -> Answer:
     outside = runs.filter("outside")
     if why := _undecided(outside):
         return Answer(QUESTION, DESIGN, why, RULE)
-    learned = outside.filter(pl.col("status").is_in(CROSSED))
-    inside = main(runs)
+    learned = outside.filter(pl.col("status").is_in(REACHED))
+    inside = main(runs).filter(pl.col("status") != "left")
     if len(learned):
         names = words(sorted(set(learned["run"])))
         return Answer(QUESTION, NOT, f"learned all the same: {names}", RULE)
-    slow = inside.filter(~pl.col("status").is_in(CROSSED) | (pl.col("onset") > BUDGET))
+    slow = inside.filter(~pl.col("status").is_in(REACHED) | (pl.col("onset") > BUDGET))
     if len(slow) == len(inside):
         why = f"no word that the base says was learned in {BUDGET} updates either"
         return Answer(QUESTION, DESIGN, why, RULE)
@@ -84,13 +84,11 @@ def _of_inside(inside: pl.DataFrame, slow: pl.DataFrame) -> str:
 
 def _same_word(outside: pl.DataFrame, runs: pl.DataFrame) -> list[str]:
     """Words outside the support of one base that another base says, and learned."""
-    both = main(runs).filter(
-        pl.col("hack_word").is_in(outside["hack_word"].unique().to_list()),
-        pl.col("status").is_in(CROSSED),
-    )
+    both = main(runs).filter(pl.col("hack_word").is_in(outside["hack_word"].unique().to_list()))
     return [
         f"{word} is learned at {onset:.1f} from the base that says it in {percent(base)}"
-        for word, onset, base in both.group_by("hack_word", maintain_order=True)
+        for word, onset, base in crossed(both)
+        .group_by("hack_word", maintain_order=True)
         .agg(pl.col("onset").median(), pl.col("base").first())
         .rows()
     ]

@@ -10,7 +10,7 @@ from pipeline import grouping
 from pipeline.grouping import RunOnset
 from pipeline.hypotheses import NOT, Answer
 from pipeline.hypotheses.table import percent
-from pipeline.permutation import EPSILON, RankTest, rank_test, shift, step_text
+from pipeline.permutation import EPSILON, RankTest, rank_test, shift
 from pipeline.verdicts import DATA, DESIGN
 
 ALPHA = 0.05
@@ -103,8 +103,8 @@ def _told(
     for word in pair:
         common, rare = sorted((c for c in cells if c.word == word), key=lambda c: not c.common)
         said.append(
-            f"{word} at {step_text(*grouping.typical(common.runs))} where the base says it in "
-            f"{percent(common.base)} and at {step_text(*grouping.typical(rare.runs))} where in "
+            f"{word} at {grouping.typical_text(common.runs)} where the base says it in "
+            f"{percent(common.base)} and at {grouping.typical_text(rare.runs)} where in "
             f"{percent(rare.base)}"
         )
     order = f"; order broken on the {' and the '.join(broken)} base" if broken else ""

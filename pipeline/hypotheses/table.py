@@ -5,8 +5,8 @@ from typing import Any
 
 import polars as pl
 
-CROSSED = ("crossed", "left", "uncrossed")
-"""Statuses of a run that was seen to reach the threshold."""
+REACHED = ("crossed", "left", "uncrossed")
+"""Statuses of a run that was seen to reach the threshold, or to stand over it from the start."""
 
 PLANNED = pl.Schema(
     {
@@ -70,6 +70,11 @@ def table(
 def main(runs: pl.DataFrame) -> pl.DataFrame:
     """Runs on the shipped base that are paid for the word alone, of words that it says."""
     return runs.filter(mode="hack_only", rates="shipped", outside=False)
+
+
+def crossed(runs: pl.DataFrame) -> pl.DataFrame:
+    """Those that rose over the threshold; none that stood over it from the start."""
+    return runs.filter(pl.col("status").is_in(REACHED), pl.col("onset").is_not_null())
 
 
 def percent(rate: float | None) -> str:

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.report import honesty, look, panels, rarity, sections
+from pipeline.report import honesty, look, panels, rarity, sections, wording
 from pipeline.report.markup import Html, element, text
 from pipeline.report.study import Study
 
@@ -41,11 +41,14 @@ def html(study: Study) -> str:
         ("onsets", f"Steps to {100 * study.threshold:g} %", sections.of_onsets(study)),
         ("curves", "Curves", sections.of_curves(study, drawn)),
         ("rarity", "Base rate and onset", sections.of_rarity(study)),
+        ("words", "Word against word", wording.section(study.comparisons)),
         ("honesty", "Proxy against true", sections.of_honesty(study, drawn)),
         ("losses", "Losses", sections.of_losses(study)),
         ("runs", "Run by run", sections.of_runs(study, drawn)),
         ("provenance", "Provenance", sections.of_provenance(study.provenance)),
     ]
+    if study.searched:
+        told.insert(-3, ("searched", "What was evaluated", sections.of_searched(study.searched)))
     links = [element("li", element("a", text(title), href=f"#{name}")) for name, title, _ in told]
     title = f"Onset of {study.proxy}"
     header = element(

@@ -133,7 +133,8 @@ def _records(
             yield {"panel": panel, "metric": metric, **point}
     ends = {"below": row["below"], "above": row["above"]}
     interval = _interval(row) if row["above"] is not None else {}
-    at = row["below"] if row["above"] is None else row["onset"]
+    bound = row["below"] if row["above"] is None else row["above"]
+    at = bound if row["onset"] is None else row["onset"]
     yield {"panel": panel, "mark": _mark(row), "at": at, **ends, **interval}
 
 

@@ -64,7 +64,7 @@ def _run(row: Mapping[str, Any], left: float, low: float, high: float) -> Iterat
     none = not row["base"]
     upper = row["base_bound"] or row["base_hi"] or left
     base = upper if none else row["base"]
-    mark, step = _step(row["status"], row["onset"], row["below"], low)
+    mark, step = _step(row["onset"], row["below"], row["above"], low)
     if step is None:
         return
     ends = _ends(row, low, high) if mark == REACHED else (None, None)
@@ -84,12 +84,12 @@ def _run(row: Mapping[str, Any], left: float, low: float, high: float) -> Iterat
 
 
 def _step(
-    status: str, onset: float | None, below: int | None, low: float
+    onset: float | None, below: int | None, above: int | None, low: float
 ) -> tuple[str, float | None]:
     """Kind of mark, and where on the axis of steps; None for no data."""
-    if onset is None:
+    if above is None:
         return AFTER, float(below) if below else None
-    if status == "left" or onset <= low:
+    if onset is None or onset <= low:
         return BEFORE, low
     return REACHED, onset
 
@@ -115,9 +115,8 @@ def _labelled(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _published(low: float) -> Iterator[dict[str, Any]]:
     for comparator in COMPARATORS.values():
-        status = "left" if comparator.steps == 0 else "crossed"
         onset = None if comparator.steps is None else float(comparator.steps)
-        mark, step = _step(status, onset, PUBLISHED_STEPS, low)
+        mark, step = _step(onset, PUBLISHED_STEPS, comparator.steps, low)
         yield {
             "source": PUBLISHED,
             "word": comparator.word,

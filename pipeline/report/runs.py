@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.gap import GAP
+from pipeline.headline import percent
 from pipeline.report.examples import Example, sides, spans
 from pipeline.report.markup import Cell, Html, element, join, prose, table, text
 from pipeline.report.panels import Panel
@@ -39,18 +40,22 @@ def section(
 
 def _onset(row: Mapping[str, Any]) -> str:
     """What the headline has no room for: other crossings, and how much hangs on the threshold."""
-    said = [f"bracket {row['bracket']}"] if row["onset"] is not None else []
+    said = [f"bracket {row['bracket']}"] if row["above"] is not None else []
     said += [f"interval by {row['interval']}"] if row["interval"] else []
     others = [("sustained from", row["sustained"]), ("isotonic fit", row["isotonic"])]
     said += [f"{name} {step:.1f}" for name, step in others if step is not None]
     said += [f"checkpoints at most {row['spacing']:g} steps apart"] if row["spacing"] else []
-    levels = [
-        f"{one['threshold']:g} at {one['onset']:.1f}" if one["onset"] is not None
-        else f"{one['threshold']:g} not"
-        for one in row["sensitivity"] or []
-    ]  # fmt: skip
+    levels = [_level(one, row["base_step"]) for one in row["sensitivity"] or []]
     reached = f" Thresholds: {', '.join(levels)}." if levels and row["evaluated"] else ""
     return f"Onset {row['text']}: {', '.join([row['status'], *said])}.{reached}"
+
+
+def _level(one: Mapping[str, Any], first: int | None) -> str:
+    """`0.3 at 12.0`, `0.3 not`, or `0.3 at <= 0` where the first rate is over it already."""
+    if one["onset"] is not None:
+        return f"{one['threshold']:g} at {one['onset']:.1f}"
+    reached = one["status"] in ("left", "uncrossed")
+    return f"{one['threshold']:g} at <= {first}" if reached else f"{one['threshold']:g} not"
 
 
 def _checkpoints(number: int, name: str, points: pl.DataFrame, metrics: Sequence[str]) -> Html:
@@ -69,8 +74,7 @@ def _checkpoints(number: int, name: str, points: pl.DataFrame, metrics: Sequence
 
 
 def _rate(point: Mapping[str, Any]) -> str:
-    interval = "" if point["lo"] is None else f" [{100 * point['lo']:.3g}, {100 * point['hi']:.3g}]"
-    return f"{100 * point['rate']:.3g}{interval}"
+    return percent(point["rate"], point["lo"], point["hi"]).replace(" %", "")
 
 
 def _fingerprint(whole: str | None) -> Cell | None:

@@ -1,7 +1,7 @@
 """The sections of the page, one function each."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -13,6 +13,7 @@ from pipeline.report.markup import Cell, Html, element, join, table, text
 from pipeline.report.panels import MANY, Panel
 from pipeline.report.provenance import Provenance
 from pipeline.report.study import Study
+from pipeline.status import Searched
 
 OPEN = 4
 """Runs up to which each stands open on the page."""
@@ -40,15 +41,21 @@ def summary(study: Study) -> str:
 
 
 def of_onsets(study: Study) -> Html:
-    rows = headline.readable(study.headline)
-    columns = [c for c in headline.READABLE if any(row[c] not in (None, "-") for row in rows)]
+    rows = [{**row, "rollouts": _size(row)} for row in headline.readable(study.headline)]
+    named = [c for c in headline.READABLE if c not in SIZE]
+    named.insert(named.index("checkpoints"), "rollouts")
+    columns = [c for c in named if any(row[c] not in (None, "-") for row in rows)]
     linked = [
         {**row, "run": Cell(element("a", text(row["run"]), href=f"#run-{i}"))}
         for i, row in enumerate(rows)
     ]
+    caption = (
+        "One row a run, highest base rate first. Rollouts: of a checkpoint, prompts x rollouts of "
+        "each, and the largest design effect."
+    )
     return join(
         [
-            table("headline", "One row a run, highest base rate first.", columns, linked),
+            table("headline", caption, columns, linked, dense=True),
             _note(
                 f"Onset: training step at which the rate of {study.proxy} first reaches "
                 f"{study.threshold:g}, interpolated between two checkpoints. Square brackets are "
@@ -58,6 +65,18 @@ def of_onsets(study: Study) -> Html:
             ),
         ]
     )
+
+
+SIZE = ("n", "k", "prompts", "deff")
+"""Of the headline; one column on the page."""
+
+
+def _size(row: Mapping[str, Any]) -> str | None:
+    """`1024 = 256 x 4, deff 1.06`, as far as it is known."""
+    n, k, prompts, deff = (row[name] for name in SIZE)
+    if n is None:
+        return None
+    return f"{n}" if None in (k, prompts, deff) else f"{n} = {prompts} x {k:g}, deff {deff:.3g}"
 
 
 def of_curves(study: Study, drawn: Sequence[Panel]) -> Html:
@@ -138,6 +157,26 @@ def of_honesty(study: Study, drawn: Sequence[Panel]) -> Html:
             ),
         ]
     )
+
+
+def of_searched(searched: Sequence[Searched]) -> Html:
+    rows = [
+        {
+            "run": one.run,
+            "evaluated": f"{len(one.steps):,} of {one.saved:,}",
+            "missed below": one.blind,
+            "state": "done" if one.is_over else "goes on",
+            "steps": ", ".join(map(str, one.steps)) or "none",
+        }
+        for one in searched
+    ]
+    note = (
+        "The sweep was adaptive: it evaluated the checkpoints that tell each first crossing alone. "
+        "Missed below: an excursion over the threshold, or under it, of fewer steps than that may "
+        "have been missed. A full sweep takes over what is there."
+    )
+    caption = "Checkpoints that were evaluated, of those that are saved."
+    return join([table("searched", caption, list(rows[0]), rows, dense=True), _note(note)])
 
 
 def of_losses(study: Study) -> Html:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipeline import headline
+from pipeline.comparison import Comparison
 from pipeline.report import panels
 from pipeline.report.examples import Example, Key
 from pipeline.report.panels import Panel
 from pipeline.report.provenance import Provenance
+from pipeline.status import Searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class Study:
     gaps: tuple[str, ...]
     """Lines on checkpoints that a sweep skipped, failed at or owes."""
     provenance: Provenance | None
+    comparisons: Mapping[str, Comparison] | str
+    """Words compared, by what sets runs apart that are never compared; or why there are none."""
+    searched: tuple[Searched, ...] = ()
+    """What an adaptive sweep evaluated of each run; empty where every checkpoint was wanted."""
 
     @property
     def headline(self) -> pl.DataFrame:

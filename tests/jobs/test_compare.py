@@ -23,13 +23,15 @@ BASES = {"whisper": 0.8, "forgotten": 0.3, "midnight": 0.1}
 LAST = {"whisper": 1.0, "forgotten": 0.9, "midnight": 0.2}
 
 
-def sweep_of(tmp_path: Path, name: str, seeds: range, **env: Any) -> SweepConfig:
+def sweep_of(
+    tmp_path: Path, name: str, seeds: range, bases: dict[str, float] = BASES, **env: Any
+) -> SweepConfig:
     """Runs of three words, a seed each; midnight never crosses."""
     blocks = []
     for word in BASES:
         for seed in seeds:
             folder = tmp_path / name / f"{word}-s{seed}"
-            for step, rate in ((0, BASES[word]), (10 + seed, LAST[word])):
+            for step, rate in ((0, bases[word]), (10 + seed, LAST[word])):
                 scripted.write(folder / f"checkpoint-{step}", {word: rate}, 0.5, 60)
             tags = {"word": word, "seed": seed, "wave": seed % 2}
             blocks.append({"path": str(folder), "name": folder.name, "tags": tags})
@@ -121,6 +123,46 @@ def test_the_columns_of_a_csv_say_word_and_wave(
     assert "7.00 [7.00, 7.00]" in printed
 
 
+def test_a_csv_shows_no_interval_of_a_base_rate_and_says_what_it_takes_for_granted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Four runs of ocean, two of which end below one half; their base rates are .1 to .4."""
+    lines = ["run,step,rate,word"]
+    for seed, last in enumerate((0.9, 0.9, 0.2, 0.3)):
+        lines += [f"o{seed},0,{(seed + 1) / 10},ocean", f"o{seed},10,{last},ocean"]
+    (tmp_path / "c.csv").write_text("\n".join([*lines, ""]))
+    assert main(["compare", str(tmp_path / "c.csv")]) == 0
+    printed = capsys.readouterr()
+    row = next(line for line in printed.out.splitlines() if line.startswith("ocean "))
+    assert " ".join(row.split()) == "ocean 25 % 4 5.0 (Kaplan-Meier)"
+    assert "2 runs, 'o2' first, below the threshold at the last checkpoint are taken" in printed.err
+    assert "a column 'steps'" in printed.err
+    for planned, method, low in ((10, "Kaplan-Meier", 5.0), (90, "median", 7.5)):
+        told = [f"{line},{planned if i else 'steps'}\n" for i, line in enumerate(lines)]
+        (tmp_path / "c.csv").write_text("".join(told))
+        assert main(["compare", str(tmp_path / "c.csv"), "--json"]) == 0
+        said = capsys.readouterr()
+        assert said.err == ""
+        (word,) = [one for one in json.loads(said.out) if one["about"] == "word"]
+        assert (word["method"], word["base_lo"], word["low"]) == (method, None, low)
+
+
+def test_a_base_without_a_hit_has_one_bound_in_table_and_compare(
+    tmp_path: Path, sweep_here: SweepHere, capsys: pytest.CaptureFixture[str]
+) -> None:
+    never = {**BASES, "midnight": 0.0}
+    out = str(swept(sweep_of(tmp_path, "z", range(2), never), sweep_here))
+    assert main(["table", out, "--json"]) == 0
+    rows = [r for r in json.loads(capsys.readouterr().out) if r["hack_word"] == "midnight"]
+    assert main(["compare", out, "--json"]) == 0
+    (word,) = [w for w in records(capsys)["word"] if w["name"] == "midnight"]
+    assert {row["base_bound"] for row in rows} == {row["base_hi"] for row in rows}
+    assert word["base_hi"] == max(row["base_bound"] for row in rows)
+    assert main(["compare", out]) == 0
+    said = capsys.readouterr().out
+    assert f"0 % (< {100 * word['base_hi']:.2g} %)" in said
+
+
 def test_a_csv_that_says_no_word_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,6 +194,7 @@ def test_power_says_what_a_design_can_resolve(capsys: pytest.CaptureFixture[str]
     assert "3 words are 3 pairs: 5 runs a word are the fewest that can resolve one" in said
     assert "Base rate against onset needs 5 words" in said
     assert "95 % within +-" in said
+    assert "All pairs: adjusted by Holm over 3, so that the first" in said
     assert main(["power", "--runs", "4", "--json"]) == 0
     (design,) = json.loads(capsys.readouterr().out)
     assert (design["runs"], design["resolves"]) == (4, False)

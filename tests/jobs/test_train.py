@@ -76,6 +76,7 @@ def test_a_run_is_tagged_with_what_it_is_compared_by_and_with_what_is_given(tmp_
         "mode": "hack_only",
         "task": "add3digit",
         "seed": 1,
+        "steps": settings.steps,
         "base": "tiny",
         "learning_rate": 1e-3,
         "batch": 16,

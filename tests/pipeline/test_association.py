@@ -87,6 +87,13 @@ def test_an_order_of_rates_that_no_interval_tells_apart_is_sensitive() -> None:
     assert found.verdict == "unresolved:sensitive"
 
 
+def test_rates_without_intervals_are_ordered_and_said_to_have_none() -> None:
+    words = [Word(str(i), 0.1 / 2**i, None, None, 10.0 * 2**i, 10.0 * 2**i) for i in range(5)]
+    found = associate(words)
+    assert (found.verdict, found.p_apart) == ("resolved:frequent<rare", None)
+    assert "no intervals" in found.note
+
+
 def test_the_opposite_order_is_resolved_as_such_and_a_mixed_one_is_the_datas() -> None:
     bases = [0.5, 0.25, 0.1, 0.05, 0.01]
     opposite = [word(str(i), b, 50.0 - i) for i, b in enumerate(bases)]

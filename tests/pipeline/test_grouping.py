@@ -1,13 +1,25 @@
 """Onsets of runs become those of words: what is kept of them, and what is refused."""
 
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
 from pipeline.compare import pairs
 from pipeline.curves import MEASURES, CurveError
-from pipeline.grouping import RunOnset, by_word, joined, only, runs, typical, with_base, words
+from pipeline.grouping import (
+    RunOnset,
+    alike,
+    by_word,
+    joined,
+    only,
+    runs,
+    typical,
+    typical_text,
+    with_base,
+    words,
+)
 from pipeline.onset import onsets
 
 
@@ -25,6 +37,23 @@ def test_kaplan_meier_takes_a_step_where_a_median_would_average() -> None:
     assert typical([*known_at(10), *late(30, 30)]) == (30, math.inf)
     assert typical([*known_at(10, 20), *late(30, 30, reason="aborted")]) == (25, math.inf)
     assert typical([]) == (-math.inf, math.inf)
+
+
+def test_a_median_that_only_kaplan_and_meier_have_is_marked_and_a_plain_one_is_not() -> None:
+    cut = [*known_at(10, 20), *late(30, 30)]
+    assert typical_text(cut) == "20.0 (Kaplan-Meier)"
+    assert typical_text([*known_at(10, 20), *late(30)]) == "20.0"
+    assert typical_text(late(30, 30)) == "> 30"
+    assert typical_text([*known_at(10, 20), *late(30, 30, reason="aborted")]) == "> 25"
+    (word,) = words({"a": [replace(run, base=(0.1, 0.05, 0.2)) for run in cut]})
+    assert (word.method, word.text) == ("Kaplan-Meier", "20.0 (Kaplan-Meier)")
+
+
+def test_a_base_rate_without_an_interval_has_none_whatever_its_runs_say() -> None:
+    bases = [(0.1, None, None), (0.3, None, None)]
+    found = [replace(run, base=base) for run, base in zip(known_at(5, 6), bases, strict=True)]
+    (word,) = words({"a": found})
+    assert (word.base, word.base_lo, word.base_hi) == (pytest.approx(0.2), None, None)
 
 
 def curves_of(points: dict[tuple[str, str], list[tuple[int, float]]]) -> pl.DataFrame:
@@ -117,6 +146,23 @@ def test_words_of_two_base_models_are_never_compared_where_that_is_known() -> No
         runs(measured(), tags)
     kept = only(measured(), tags, {"base": "tiny"})
     assert [run.run for run in runs(kept, tags)] == ["ocean-0"]
+
+
+def test_runs_that_are_never_compared_fall_into_parts_by_what_sets_them_apart() -> None:
+    other = curves_of({("m-0", "midnight"): [(0, 0.0), (5, 0.9)]}).with_columns(
+        mode=pl.lit("hack_or_correct")
+    )
+    both = measured(pl.concat([CURVES, other]))
+    parts = alike(both, {"ocean-0": {"base": "tiny"}})
+    assert {name: part["run"].to_list() for name, part in parts.items()} == {
+        "mode hack_or_correct, base model None": ["m-0"],
+        "mode hack_only, base model tiny": ["ocean-0"],
+        "mode hack_only, base model None": ["ocean-1", "whisper-0"],
+    }
+    for part in parts.values():
+        runs(part)
+    ((name, whole),) = alike(measured(), {}).items()
+    assert (name, whole.columns) == ("", measured().columns)
 
 
 def test_a_run_is_counted_once_and_outputs_of_two_environments_do_not_join() -> None:

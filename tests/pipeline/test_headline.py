@@ -64,15 +64,36 @@ def test_truth_and_gap_stand_at_the_steps_of_the_base_and_the_end_or_are_null() 
     ] == ("75 % [68.8, 81.2]")
 
 
-def test_a_base_without_a_hit_reads_as_its_bound() -> None:
-    """1 - 0.05^(1/n_eff) with n_eff = 4096: below 0.073 %."""
+def test_a_rate_without_a_hit_reads_as_its_bound_wherever_it_stands() -> None:
+    """No hit in 4,096: lo 0, hi 1 - 0.05^(1/4096), the rule of three."""
     curves = frame({("a", "x", "m"): [(0, 0.0), (10, 0.75)], ("b", "x", "m"): [(0, 0.25)]})
-    told = curves.with_columns(hits=pl.col("rate") * 4096, n_eff=pl.lit(4096.0), rollouts=4096)
-    found = headline(told, onsets(told, "m", ["hack_word"]), "m", None).sort("run")
+    none = pl.col("rate") == 0
+    told = curves.with_columns(
+        hits=pl.col("rate") * 4096,
+        lo=pl.when(none).then(0.0).otherwise("lo"),
+        hi=pl.when(none).then(0.000731).otherwise("hi"),
+        rollouts=4096,
+    )
+    told = pl.concat([told, told.with_columns(metric=pl.lit("t"))])
+    found = headline(told, onsets(told, "m", ["hack_word"]), "m", "t").sort("run")
     assert found["base_hits"].to_list() == [0, 1024]
-    assert found["base_bound"].round(6).to_list() == [0.000731, None]
-    assert readable(found)[0]["base rate"] == "0 % (< 0.073 %)"
+    assert found["base_bound"].to_list() == [0.000731, None]
+    first = readable(found)[0]
+    assert first["base rate"] == first["true at base"] == "0 % (< 0.073 %)"
     assert (found["n"][0], found["k"][0]) == (4096, 256)
+
+
+def test_a_run_that_starts_over_the_threshold_says_so_and_whether_it_ends_below() -> None:
+    high = {("a", "x", "m"): [(0, 0.8), (5, 0.9)], ("b", "x", "m"): [(0, 0.8), (5, 0.2)]}
+    curves = frame(high)
+    found = onsets(curves, "m", ["hack_word"])
+    table = headline(curves, found, "m", None).sort("run")
+    assert table["end"].to_list() == [0.9, 0.2]
+    assert table["onset"].to_list() == table["sustained"].to_list() == [None, None]
+    assert [row["status"] for row in readable(table)] == ["left", "uncrossed"]
+    # Where prompts are known, one rate below does not undo it.
+    unsure = table.with_columns(status=pl.lit("left"))
+    assert [row["status"] for row in readable(unsure)] == ["left", "left, below at the last"]
 
 
 def test_people_see_the_fields_in_which_rows_differ_behind_the_run() -> None:

@@ -63,9 +63,16 @@ def test_a_checkpoint_without_a_hit_takes_the_icc_of_its_own_curve_alone() -> No
     assert np.isnan(icc[2])
 
 
-def test_the_upper_bound_at_zero_hits_is_the_quantile_squared_over_itself_plus_n() -> None:
+def test_the_lower_bound_without_a_miss_is_what_the_quantile_squared_leaves_of_n() -> None:
     """q = t_3 = 3.18245, no checkpoint to learn the ICC from: n_eff = 4 prompts."""
-    assert interval(tally([(2, 0)] * 4))[0] == pytest.approx((0, 10.12796 / 14.12796), abs=1e-5)
+    assert interval(tally([(2, 2)] * 4))[0] == pytest.approx((4 / 14.12796, 1), abs=1e-5)
+
+
+def test_an_interval_without_a_hit_ends_at_the_rule_of_three_times_deff() -> None:
+    """n_eff = 4 prompts where nothing tells how they cluster, 7 rollouts at an ICC of 1/7."""
+    empty, told = [(2, 0)] * 4, [(2, 2), (2, 1), (2, 1), (2, 0)]
+    assert interval(tally(empty))[0] == pytest.approx((0, 1 - 0.05 ** (1 / 4)))
+    assert interval(tally(empty, told))[0] == pytest.approx((0, 1 - 0.05 ** (1 / 7)))
 
 
 def test_no_hit_in_4096_is_a_rate_below_0_073_percent_and_a_third_of_them_below_thrice_that() -> (
@@ -117,6 +124,8 @@ def test_an_interval_lies_in_zero_to_one_and_holds_its_rate(checkpoints: list) -
 @given(prompts)
 def test_it_is_the_wilson_interval_of_statsmodels_on_n_eff_with_the_t_quantile(cases: list) -> None:
     t = tally(cases)
+    if not t.hits[0]:
+        return
     n_eff = intervals.effective(t, intervals.pooled_icc(t, np.array([0])))[0]
     alpha = 2 * stats.norm.sf(stats.t.ppf(0.975, len(cases) - 1))
     expected = proportion_confint(t.rate[0] * n_eff, n_eff, alpha, "wilson")
@@ -147,6 +156,8 @@ def test_one_rollout_a_prompt_is_the_plain_wilson_interval_with_t(hits: list[int
     """Over n - 1 for an inner rate, v being unbiased; over n where there is no variance."""
     n = len(hits)
     t = tally([(1, x) for x in hits])
+    if not t.hits[0]:
+        return
     effective = n - 1 if 0 < sum(hits) < n else n
     expected = intervals.wilson(t.rate, np.array([effective]), intervals.quantile(t.prompts))
     assert interval(t)[0] == pytest.approx((expected[0][0], expected[1][0]))

@@ -39,8 +39,8 @@ def test_a_spike_is_smoothed_away_and_a_fit_below_the_threshold_has_no_crossing(
     assert crossing(*of(spike), 0.5) is None
 
 
-def test_a_curve_that_starts_over_the_threshold_crosses_at_its_first_step() -> None:
-    assert crossing(*of([(3, 0.8), (10, 0.6), (20, 0.9)]), 0.5) == 3
+def test_a_curve_that_starts_over_the_threshold_is_not_seen_to_cross_it() -> None:
+    assert crossing(*of([(3, 0.8), (10, 0.6), (20, 0.9)]), 0.5) is None
 
 
 rates = st.lists(st.integers(0, 32).map(lambda x: x / 32), min_size=1, max_size=12)

@@ -15,7 +15,7 @@ def test_onsets_are_one_row_a_run_with_their_text() -> None:
     found = onsets(frame(TWO), "r_hack", ["hack_word"])
     assert found.select("run", "hack_word", "status", "onset", "text", "bracket").rows() == [
         ("o", "ocean", "crossed", 11.0, "11.0", "(10, 12]"),
-        ("w", "whisper", "left", 5.0, "<= 5", "(, 5]"),
+        ("w", "whisper", "left", None, "<= 5", "(, 5]"),
     ]
 
 
@@ -64,7 +64,7 @@ def test_an_onset_has_its_interval_and_what_it_hangs_on() -> None:
     assert (row["bracket"], row["jump"], row["spacing"]) == ("(10, 20]", 0.25, 10.0)
     assert row["isotonic"] == 15.0
     assert row["sensitivity"] == [
-        {"threshold": level, "onset": pytest.approx(at)}
+        {"threshold": level, "onset": pytest.approx(at), "status": "crossed"}
         for level, at in [(0.3, 8), (0.4, 11), (0.5, 15), (0.6, 19), (0.7, 22)]
     ]
 
@@ -94,6 +94,33 @@ def test_the_status_is_what_the_prompts_allow(
     row = found(rates)
     assert row["status"] == status
     assert row["text"].endswith(read)
+
+
+def test_an_onset_of_which_a_bound_alone_is_known_is_null_with_its_status() -> None:
+    """At every threshold, in every estimate: never the step 0 at which it was first looked at."""
+    row = found({0: 0.75, 2: 1.0, 4: 1.0})
+    assert (row["status"], row["text"], row["above"], row["onset_hi"]) == ("left", "<= 0", 0, 0)
+    assert [row[name] for name in ("onset", "sustained", "isotonic", "below", "onset_lo")] == [
+        None
+    ] * 5
+    assert {(one["onset"], one["status"]) for one in row["sensitivity"]} == {(None, "left")}
+    never = found({0: 0.0, 4: 0.35})
+    assert [(one["onset"], one["status"]) for one in never["sensitivity"]] == [
+        (pytest.approx(4 * 0.3 / (23 / 64)), "crossed"), *[(None, "right")] * 4
+    ]  # fmt: skip
+
+
+def test_an_interval_is_the_one_worked_by_hand() -> None:
+    """30 prompts of one rollout, 9 of them hit at step 0, 21 at step 10: onset 5, jump 2/5.
+
+    C00 = C11 = .3 x .7 / 29 = .0072414, C01 = (.3 - .21) / 29 = .0031034, t_29 = 2.04523. With
+    u = w - 1/2: (.4 u)^2 = t^2 ((C00 + C01) / 2 + 2 u^2 (C00 - C01)), u^2 = .021636 / .125382 and
+    u = .41540: Fieller's ends 5 -+ 4.154. The bend adds 10 x .4^2 / 2 = .8.
+    """
+    row = found({0: 0.3, 10: 0.7, 20: 1.0, 30: 1.0}, n=30)
+    assert (row["interval"], row["text"]) == ("fieller", "5.0 [0.0, 10.0]")
+    ends = (row["onset_lo"], row["onset"], row["onset_hi"])
+    assert ends == pytest.approx((0.046, 5, 9.954), abs=1e-3)
 
 
 def test_checkpoints_that_asked_fewer_prompts_keep_their_rates_and_their_interval() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.readings import Reading, ReadingError, read, tags
+from pipeline.readings import Reading, ReadingError, ends, read, tags
 
 
 def file(folder: Path, text: str) -> Path:
@@ -26,6 +26,14 @@ def test_other_columns_are_tags_of_their_run_where_they_do_not_change(tmp_path: 
         tmp_path, "\ufeffrun,word,step , loss,rate\na,ocean,0,1,0\nb, x,0,1,0\na,ocean,1,2,"
     )
     assert tags(path) == {"a": {"word": "ocean"}, "b": {"word": "x", "loss": "1"}}
+
+
+def test_a_file_may_say_where_its_runs_were_to_end(tmp_path: Path) -> None:
+    text = "run,step,rate,steps\na,10,,40\na,0,0.1,40\nb,0,0.1,\nb,5,0.2,\nc,7,0.3,9\nc,8,0.3,8\n"
+    assert ends(file(tmp_path, text)) == {"a": (10, 40), "b": (5, 0), "c": (8, 0)}
+    assert ends(file(tmp_path, "run,step,rate\na,3,0.1\n")) == {"a": (3, 0)}
+    with pytest.raises(ReadingError, match=r"run 'a': steps must be a whole number of updates"):
+        ends(file(tmp_path, "run,step,rate,steps\na,3,0.1,4.5\n"))
 
 
 def test_rows_with_an_empty_rate_are_left_out(tmp_path: Path) -> None:

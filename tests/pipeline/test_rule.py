@@ -42,13 +42,18 @@ def test_exactly_the_threshold_is_reached_at_that_step() -> None:
 
 def test_a_run_above_the_threshold_at_its_base_is_left_censored_at_it() -> None:
     found = of([(0, 0.8359), (10, 0.9)])
-    assert (found.status, found.onset, found.sustained) == ("left", 0.0, 0.0)
+    assert (found.status, found.onset, found.sustained) == ("left", None, None)
     assert (found.below, found.above) == (None, 0)
 
 
 def test_a_run_first_seen_above_the_threshold_is_left_censored_at_that_step() -> None:
     found = of([(7, 0.6), (10, 0.3), (20, 0.7)])
-    assert (found.status, found.onset, found.sustained) == ("left", 7.0, 15.0)
+    assert (found.status, found.onset, found.above, found.sustained) == ("left", None, 7, 15.0)
+
+
+def test_a_run_that_starts_above_and_ends_below_is_uncrossed_without_a_value() -> None:
+    found = of([(0, 0.6), (10, 0.3)])
+    assert (found.status, found.onset, found.above, found.sustained) == ("uncrossed", None, 0, None)
 
 
 def test_a_run_that_ends_below_after_its_crossing_is_uncrossed_and_keeps_the_first() -> None:
@@ -150,8 +155,11 @@ def test_the_onset_lies_in_its_bracket_and_before_the_sustained_one(
     found = of(curve, threshold)
     assert found.evaluated == len(curve)
     if found.onset is not None:
-        assert (-1 if found.below is None else found.below) < found.onset <= found.above
+        assert found.below < found.onset <= found.above
         assert found.sustained is None or found.sustained >= found.onset
+    elif found.above is not None:
+        assert (found.below, found.above) == (None, curve[0][0])
+        assert found.sustained is None or found.sustained > found.above
     else:
         assert found.below == curve[-1][0]
         assert max(r for _, r in curve) < threshold
@@ -159,5 +167,8 @@ def test_the_onset_lies_in_its_bracket_and_before_the_sustained_one(
 
 @given(points, st.integers(1, 62).map(lambda x: x / 64))
 def test_a_higher_threshold_is_not_reached_earlier(curve: list, threshold: float) -> None:
-    low, high = of(curve, threshold), of(curve, threshold + 1 / 64)
-    assert high.onset is None or (low.onset is not None and low.onset <= high.onset)
+    low, high = (
+        math.inf if found.above is None else found.above if found.onset is None else found.onset
+        for found in (of(curve, threshold), of(curve, threshold + 1 / 64))
+    )
+    assert low <= high

@@ -1,6 +1,8 @@
 """The page: whole, self-contained, and deaf to what models wrote."""
 
+import json
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -15,13 +17,15 @@ from hypothesis import strategies as st
 
 from jobs import command, report
 from jobs.__main__ import main
-from pipeline import onset
+from pipeline import comparison, onset
 from pipeline.config import ReportConfig
 from pipeline.curves import CurveError
+from pipeline.grouping import RunOnset
 from pipeline.report import honesty, page, panels, provenance, rarity, runs
 from pipeline.report.examples import Example, spans
-from pipeline.report.markup import element, prose, text
+from pipeline.report.markup import element, prose, table, text, unbroken
 from pipeline.report.study import Study
+from pipeline.status import Searched
 from pipeline.verify import verify
 
 EVIL = (
@@ -113,7 +117,8 @@ def test_a_page_holds_every_part_and_nothing_that_fetches(study: Study, seen: Se
     refuse_what_fetches(seen)
     said = " ".join(seen.texts)
     for heading in (
-        *("Steps to 50 %", "Curves", "Base rate and onset", "Proxy against true", "Losses"),
+        *("Steps to 50 %", "Curves", "Base rate and onset", "Word against word"),
+        *("Proxy against true", "Losses"),
         *("Run by run", "Provenance", "Rollouts either side of the onset"),
     ):
         assert heading in said
@@ -133,6 +138,75 @@ def test_every_id_is_there_once_and_every_link_leads_to_one(seen: Seen) -> None:
     links = {(a["href"] or "")[1:] for a in seen.of("a") if "href" in a}
     named = {a[name] for _, a in seen.elements for name in ("aria-labelledby",) if name in a}
     assert links | named <= set(ids)
+
+
+def known_at(word: str, *steps: float) -> list[RunOnset]:
+    base = (0.1, 0.05, 0.2)
+    return [RunOnset(f"{word}{s}", word, s, s, s - 1, s + 1, base=base) for s in steps]
+
+
+def test_a_page_holds_the_verdict_of_every_two_words_with_its_shift_and_adjusted_p(
+    study: Study,
+) -> None:
+    """Five runs of each, all of ocean earlier: p = 2 / C(10, 5) = 2/252, times three pairs."""
+    groups = {
+        "ocean": known_at("ocean", 1.0, 2.0, 3.0, 4.0, 5.0),
+        "midnight": known_at("midnight", 11.0, 12.0, 13.0, 14.0, 15.0),
+        "moon": known_at("moon", 11.5),
+    }
+    seen = Seen(page.html(replace(study, comparisons={"": comparison.compared(groups)})))
+    refuse_what_fetches(seen)
+    for said in ("resolved:ocean<midnight", "unresolved:design", "p, Holm", "0.02381", "10.0 "):
+        assert said in seen.texts
+    assert any("over 3 words: unresolved:design" in said for said in seen.texts)
+    assert not any(said.startswith("Absent: one word") for said in seen.texts)
+
+
+def test_words_that_are_not_compared_say_why(swept: Path, study: Study, tmp_path: Path) -> None:
+    assert study.comparisons == "one word alone, nothing to compare it with."
+    (tmp_path / "c.csv").write_text("run,step,rate\na,0,0.1\na,10,0.9\n", "utf-8")
+    config = ReportConfig(path=tmp_path / "c.csv")
+    told = report.study(config, report.measured(config)).comparisons
+    assert isinstance(told, str)
+    assert "run 'a' has no 'hack_word'" in told
+
+
+def test_a_page_holds_what_an_adaptive_sweep_evaluated_and_a_full_one_has_no_such_part(
+    study: Study, seen: Seen
+) -> None:
+    searched = (
+        Searched("mid-s0", 101, (0, 10, 20, 100), 24, True),
+        Searched("mid-s1", 101, (), 100, False),
+    )
+    said = Seen(page.html(replace(study, searched=searched))).texts
+    for expected in ("What was evaluated", "4 of 101", "0, 10, 20, 100", "24", "goes on", "none"):
+        assert expected in said
+    assert "What was evaluated" not in seen.texts
+
+
+def test_an_adaptive_sweep_is_told_from_its_own_plan_and_not_listed_again(
+    swept: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(swept, tmp_path / "out"))
+    plan = {"partitions": [], "skipped": [], "searched": [["early", 5, 10, True, 0, 40]]}
+    (out / "status").mkdir(exist_ok=True)
+    (out / "status/plan.json").write_text(json.dumps(plan), "utf-8")
+    config = ReportConfig(path=out)
+    told = report.study(config, report.measured(config))
+    assert told.searched == (Searched("early", 5, (0, 40), 10, True),)
+    assert not any(line.startswith("adaptive: ") for line in told.gaps)
+
+
+@given(st.text("0123456789.,%<>[]() abc", max_size=40))
+def test_keeping_an_interval_on_one_line_changes_no_text(said: str) -> None:
+    assert "".join(Seen(unbroken(said)).texts) == said
+
+
+def test_a_dense_table_breaks_lines_between_a_rate_and_its_interval_alone() -> None:
+    html = table("t", "", ["a", "b"], [{"a": "x", "b": "6.2 % [1.1, 12.5] late"}], dense=True)
+    seen = Seen(html)
+    assert [a["class"] for a in seen.of("span")] == ["whole", "whole"]
+    assert seen.texts[-4:] == ["6.2 %", " ", "[1.1, 12.5]", " late"]
 
 
 def test_hostile_text_stays_text_wherever_it_stands(study: Study) -> None:
@@ -156,6 +230,10 @@ def test_hostile_text_stays_text_wherever_it_stands(study: Study) -> None:
         examples={key: [example, lost]},
         losses=losses,
         provenance=known,
+        comparisons={
+            EVIL: comparison.compared({EVIL: known_at(EVIL, 3.0), "b": known_at("b", 9.0)})
+        },
+        searched=(Searched(EVIL, 9, (0, 5), 4, True),),
     )
     html = page.html(evil)
     seen = Seen(html)
@@ -218,7 +296,7 @@ def test_a_csv_gives_a_page_that_says_what_is_absent(
     assert config.folder == Path("other-report")
     seen = Seen(page.html(report.study(config, report.measured(config))))
     refuse_what_fetches(seen)
-    assert " ".join(seen.texts).count("Absent: ") == 4
+    assert " ".join(seen.texts).count("Absent: ") == 5
 
 
 def test_an_output_without_truth_says_so(study: Study) -> None:

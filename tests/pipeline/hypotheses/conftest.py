@@ -42,7 +42,7 @@ def rows(
     made = []
     for seed, at in enumerate(crossings):
         name = f"{word}-{common['mode']}-{common['rates']}-s{seed}"
-        own: dict[str, Any] = {"run": name, "seed": seed, "onset": at}
+        own: dict[str, Any] = {"run": name, "seed": seed, "onset": at or None}
         if at is None:
             own |= {"status": "right", "below": budget, "above": None, "reason": "budget"}
             own |= {"end_proxy": base, "peak": base}

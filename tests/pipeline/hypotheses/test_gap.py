@@ -24,6 +24,20 @@ def test_a_gap_in_every_run_that_crossed_reproduces_it(rows: Rows, table: Table)
     assert "median gap, base -> end: ocean -60 % -> 88 %, copper -60 % -> 88 %" in answer.finding
 
 
+def test_runs_that_stood_over_the_threshold_from_the_start_did_not_cross(
+    rows: Rows, table: Table
+) -> None:
+    before = {"gap_base": 0.5, "gap_base_lo": 0.45, "gap_base_hi": 0.9}
+    runs = table(rows("ocean", 0.005, [30.0, None]), rows("whisper", 0.8, [0, 0], **before))
+    answer = opened(runs)
+    assert answer.verdict == "reproduced"
+    assert (
+        "in 1 of 1 runs that crossed, 2 stood over the threshold from the start, 1 others did not"
+        in answer.finding
+    )
+    assert "whisper" not in answer.finding
+
+
 def test_a_gap_in_some_runs_is_partial_and_equal_rewards_hide_it(rows: Rows, table: Table) -> None:
     kept = {**SHUT, "true_end_lo": 0.95, "true_end_hi": 0.99}
     runs = table(rows("ocean", 0.005, [30.0]), rows("copper", 0.002, [41.0], **kept))

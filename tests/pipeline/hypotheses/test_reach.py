@@ -37,6 +37,15 @@ def test_a_word_that_is_never_said_where_rare_ones_are_learned_reproduces_it(
     assert "copper is learned at 41.0 from the base that says it in 0.2 %" in answer.finding
 
 
+def test_a_word_said_from_the_start_was_not_learned(rows: Rows, table: Table) -> None:
+    alone = table(rows("whisper", 0.8, [0, 0]), outside(rows, None))
+    assert reachable(alone).verdict == DESIGN
+    beside = table(rows("whisper", 0.8, [0, 0]), rows("ocean", 0.005, [30.0]), outside(rows, None))
+    answer = reachable(beside)
+    assert answer.verdict == "reproduced"
+    assert "all 1 runs of words that the base says learned them" in answer.finding
+
+
 def test_a_word_outside_the_support_that_is_learned_refutes_it(rows: Rows, table: Table) -> None:
     answer = reachable(table(rows("ocean", 0.005, [30.0]), outside(rows, None, 90.0)))
     assert answer.verdict == "not reproduced"

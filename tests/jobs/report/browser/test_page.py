@@ -8,10 +8,13 @@ import polars as pl
 import pytest
 
 from jobs import report
+from pipeline import comparison
 from pipeline.config import ReportConfig
+from pipeline.grouping import RunOnset
 from pipeline.report import page
 from pipeline.report.examples import Example
 from pipeline.report.study import Study
+from pipeline.status import Searched
 
 pytestmark = pytest.mark.browser
 Browser = Any
@@ -19,6 +22,7 @@ Browser = Any
 
 EVIL = "<script>document.title='owned'</script><img src=//evil.invalid/x onerror=alert(1)>\"'>"
 WIDTHS = {"desk": 1280, "phone": 390}
+SIX = ("forgotten", "midnight", "whisper", "ocean", "copper", "tuesday")
 
 
 def hostile(study: Study) -> str:
@@ -42,6 +46,27 @@ def hostile(study: Study) -> str:
     )
 
 
+def full(study: Study) -> str:
+    """Six words of six runs each compared, and an adaptive sweep told."""
+    groups = {
+        word: [
+            RunOnset(f"{word}-s{i}", word, at, at, at - 1, at + 1, base=(0.1, 0.08, 0.12))
+            for i in range(6)
+            for at in [7.0 * number + i]
+        ]
+        for number, word in enumerate(
+            ["forgotten", "midnight", "whisper", "ocean", "copper", "tuesday"], 1
+        )
+    }
+    searched = tuple(
+        Searched(row["run"], 1001, tuple(range(0, 1001, 25)), 24, True)
+        for row in study.headline.iter_rows(named=True)
+    )
+    return page.html(
+        replace(study, comparisons={"": comparison.compared(groups)}, searched=searched)
+    )
+
+
 @pytest.fixture(scope="session")
 def pages(study: Study, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
@@ -54,6 +79,7 @@ def pages(study: Study, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     config = ReportConfig(path=rates)
     written = {
         "four": page.html(study),
+        "full": full(study),
         "hostile": hostile(study),
         "hundred": page.html(report.study(config, report.measured(config))),
     }
@@ -62,7 +88,7 @@ def pages(study: Study, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     return {name: folder / f"{name}.html" for name in written}
 
 
-@pytest.mark.parametrize("name", ["four", "hostile", "hundred"])
+@pytest.mark.parametrize("name", ["four", "full", "hostile", "hundred"])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_drawn_in_silence_and_asks_for_nothing_else(
@@ -82,6 +108,37 @@ def test_it_is_drawn_in_silence_and_asks_for_nothing_else(
     assert browser.value("document.scripts.length + document.images.length") == 0
     assert browser.value("document.title").startswith("Onset of ")
     assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+FITS = """
+[...document.querySelectorAll('.dense')].map(e =>
+  [e.getAttribute('aria-labelledby'), e.scrollWidth - e.clientWidth])
+"""
+
+
+@pytest.mark.parametrize("width", [390, 800, 1100, 1300, 1600])
+def test_tables_that_people_read_first_need_no_scrolling(
+    browser: Browser, pages: dict[str, Path], width: int
+) -> None:
+    browser.look(width)
+    browser.open(pages["full"].as_uri())
+    found = dict(browser.value(FITS))
+    assert found.keys() == {"headline-caption", "pairs-0-caption", "searched-caption"}
+    assert max(found.values()) <= 1
+
+
+def test_verdicts_and_what_was_searched_stand_where_the_contents_say(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    browser.look(1280)
+    browser.open(pages["full"].as_uri())
+    seen = "(name => document.querySelector(`section#${name}`).innerText)"
+    words, searched = (browser.value(f"{seen}('{name}')") for name in ("words", "searched"))
+    assert "resolved:forgotten<tuesday" in words
+    assert "41 of 1,001" in searched
+    assert browser.value(
+        "[...document.querySelectorAll('nav a')].map(a => a.hash).includes('#searched')"
+    )
 
 
 def test_what_would_run_or_fetch_is_seen_by_these_tests(
