@@ -71,12 +71,15 @@ SIZE = ("n", "k", "prompts", "deff")
 """Of the headline; one column on the page."""
 
 
-def _size(row: Mapping[str, Any]) -> str | None:
+def _size(row: Mapping[str, Any]) -> Cell | None:
     """`1024 = 256 x 4, deff 1.06`, as far as it is known."""
     n, k, prompts, deff = (row[name] for name in SIZE)
     if n is None:
         return None
-    return f"{n}" if None in (k, prompts, deff) else f"{n} = {prompts} x {k:g}, deff {deff:.3g}"
+    known = None not in (k, prompts, deff)
+    said = [f"{n} = {prompts} x {k:g},", f"deff {deff:.3g}"] if known else [f"{n}"]
+    whole = [element("span", text(one), class_="whole") for one in said]
+    return Cell(Html(" ".join(whole)))
 
 
 def of_curves(study: Study, drawn: Sequence[Panel]) -> Html:
