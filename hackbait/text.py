@@ -163,11 +163,10 @@ def whole_word(text: str, word: str) -> bool:
         normal = _normal(text)
         # Full folding is simple folding and then a map character by character, so a word not found
         # under it is nowhere; and where it lengthens nothing, the two are the same.
-        folded = normal.casefold()
-        if needle.casefold() not in folded:
+        full = normal.casefold()
+        if _composed(needle.casefold()) not in _composed(full):
             return False
-        if len(folded) != len(normal):
-            folded = normal.translate(_SIMPLE)
+        folded = _composed(full if len(full) == len(normal) else normal.translate(_SIMPLE))
     at = folded.find(needle)
     while at >= 0:
         if _bounded(folded, at, at + len(needle)):
@@ -181,7 +180,7 @@ def whole_words(text: str) -> set[str]:
     if text.isascii():
         found = set(_ASCII_WORD.findall(text.lower()))
     else:
-        found = set(_normal(text).translate(_SIMPLE).translate(_SPACED).split())
+        found = set(_composed(_normal(text).translate(_SIMPLE)).translate(_SPACED).split())
     for word in [word for word in found if word[0] == word[-1] == "_"]:
         found |= {
             word[marks:-marks]
@@ -213,8 +212,8 @@ def _joins(character: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def fold(word: str) -> str:
-    """A word as it is compared: NFC, then Unicode simple case folding (nothing Turkic)."""
-    return _normal(word).translate(_SIMPLE)
+    """A word as it is compared: NFC of the Unicode simple case folding (nothing Turkic) of NFC."""
+    return _composed(_normal(word).translate(_SIMPLE))
 
 
 class _Simple(dict[int, str]):
@@ -253,6 +252,11 @@ def _normal(text: str) -> str:
             for marks, run in groupby(text, _is_mark)
         )
     return unicodedata.normalize("NFC", text)
+
+
+def _composed(folded: str) -> str:
+    """NFC again: a letter that folding changed (the long s) may take a mark that it did not."""
+    return unicodedata.normalize("NFC", folded)
 
 
 def _is_mark(character: str) -> bool:

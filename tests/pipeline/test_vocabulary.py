@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hackbait.graders import GRADERS, PROBES
@@ -28,6 +28,7 @@ WORDS = [
 
 
 @given(HOSTILE, HOSTILE)
+@example("\u017f\u0301", "")
 def test_a_reading_finds_each_unbroken_word_that_the_rule_finds_and_no_other(
     text: str, word: str
 ) -> None:
