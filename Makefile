@@ -15,7 +15,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n auto --dist worksteal
 
 test-slow: $(VENV)/.dev $(VENV)/.vllm
 	$(BIN)/pytest -q -m "ray or train or vllm or browser or load or verifiers"

@@ -152,8 +152,9 @@ def test_an_unreadable_folder_is_listed_and_the_others_go_on(tmp_path: Path) -> 
         "os.geteuid() or os.seteuid(65534)\n"
         "for f in discover(sys.argv[1]): print(f.run, f.step, f.status, f.why)\n"
     )
-    for parent in [tmp_path, *tmp_path.parents][:3]:
-        parent.chmod(0o755)
+    for parent in [tmp_path, *tmp_path.parents]:
+        if "pytest-of-" in str(parent):
+            parent.chmod(0o755)
     ran = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
     )
