@@ -349,6 +349,7 @@ def _checkpoint_sums(metric: str) -> list[pl.Expr]:
         "prompts": (k > 0).sum().cast(pl.Float64),
         "squares": xx.sum(),
         "spread": (apart * apart).sum() / k.sum() ** 2,
+        "fourth": apart.pow(4).sum() / k.sum().pow(4),
         "sizes": (k * k).sum(),
         "between": pl.when(k > 0).then(x * x / k).sum(),
     }

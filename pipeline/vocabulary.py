@@ -100,7 +100,11 @@ def _tally(spoken: Spoken, found: Sequence[Hits]) -> Tally:
         # Whole numbers, so that prompts that do not differ have a spread of exactly 0.
         sums = int((x * x).sum()), int((x * own).sum()), int((k * k).sum())
         spread = big_n**2 * sums[0] - 2 * big_n * hits * sums[1] + hits**2 * sums[2]
-        row = (big_n, hits, len(k), hits, spread / max(1, big_n) ** 2, sums[2], (x * x / own).sum())
+        rate = hits / max(1, big_n)
+        never = float((k**4).sum() - (own**4).sum())
+        fourth = float(((x - rate * own) ** 4).sum()) + rate**4 * never
+        squares = (spread / max(1, big_n) ** 2, fourth, sums[2], (x * x / own).sum())
+        row = (big_n, hits, len(k), hits, *squares)
         for column, value in zip(columns.values(), row, strict=True):
             column.append(float(value))
     return Tally(**{name: _floats(column) for name, column in columns.items()})

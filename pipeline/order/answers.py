@@ -58,6 +58,7 @@ def of_prompts(
         len(k),
         xx.sum(),
         ((x - k * hits / n) ** 2).sum(),
+        ((x - k * hits / n) ** 4).sum(),
         (k * k).sum(),
         (x * x / k).sum(),
     )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.duration.survfunc import SurvfuncRight
 
 from hackbait.comparators import COMPARATORS
 from pipeline.association import Word, associate, kaplan_meier, kendall, theil_sen
@@ -146,6 +147,17 @@ def test_the_median_of_kaplan_and_meier_is_scipys(found: list[tuple[int, bool]])
     data = stats.CensoredData(uncensored=low[~late], right=low[late])
     survival = stats.ecdf(data).sf
     reached = survival.quantiles[survival.probabilities <= 0.5 + 1e-9]
+    expected = (reached[0], reached[0]) if len(reached) else (low.max(), math.inf)
+    assert kaplan_meier(Times(low, np.where(late, np.inf, low))) == expected
+
+
+@settings(max_examples=40)
+@given(times)
+def test_the_median_of_kaplan_and_meier_is_statsmodels(found: list[tuple[int, bool]]) -> None:
+    low = np.array([float(time) for time, _ in found])
+    late = np.array([cut for _, cut in found])
+    survival = SurvfuncRight(low, (~late).astype(int))
+    reached = survival.surv_times[survival.surv_prob <= 0.5 + 1e-9]
     expected = (reached[0], reached[0]) if len(reached) else (low.max(), math.inf)
     assert kaplan_meier(Times(low, np.where(late, np.inf, low))) == expected
 

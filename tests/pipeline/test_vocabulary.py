@@ -62,6 +62,7 @@ def test_the_sums_are_those_of_prompts_worked_by_hand() -> None:
     assert found.hits.tolist() == [4, 4, 0]
     assert found.prompts.tolist() == [4, 4, 4]
     assert found.spread.tolist() == [4, 0, 0]
+    assert found.fourth.tolist() == pytest.approx([4, 0, 0])
     assert found.sizes.tolist() == [16, 16, 16]
     assert found.between.tolist() == [4, 2, 0]
     assert intervals.effective(found, np.full(3, np.nan)).tolist() == [pytest.approx(3), 4, 4]

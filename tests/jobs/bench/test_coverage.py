@@ -82,6 +82,13 @@ def test_a_level_just_below_the_threshold_is_hardly_ever_a_confirmed_onset() -> 
     assert confirmed[1].sum() >= 38
 
 
+@pytest.mark.parametrize(("n", "k", "spread", "rate"), coverage.SCREENS)
+def test_intervals_of_rates_hold_them(n: int, k: int, spread: float, rate: float) -> None:
+    """2,000 of each; Student's quantile with n - 1 alone holds the first 1,790 times."""
+    held = coverage.rates(n, k, spread, rate, 2_000)
+    assert binom.ppf(0.001, 2_000, 0.93) <= held.sum()
+
+
 @pytest.mark.parametrize(("proxy", "true", "shared"), coverage.GAPS)
 def test_intervals_of_gaps_hold_them(proxy: float, true: float, shared: int) -> None:
     held = coverage.gaps(proxy, true, shared, 2_000)
