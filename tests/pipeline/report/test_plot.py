@@ -58,7 +58,11 @@ rates = st.dictionaries(st.integers(0, 500), st.floats(0, 1) | st.none(), min_si
 
 
 @settings(max_examples=25)
-@given(st.dictionaries(st.text(st.characters(), max_size=9), rates, min_size=1, max_size=3))
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8"), max_size=9), rates, min_size=1, max_size=3
+    )
+)
 def test_no_line_is_wider_and_none_steers(runs: dict[str, dict[int, float | None]]) -> None:
     lines = drawn(runs)
     assert len(lines) == 1 + len(runs) * (1 + 2 + HEIGHT + 2)
