@@ -21,6 +21,9 @@ PROMPT_VERSION = "gate-1"
 """Of `INSTRUCTIONS` and the fences; part of what a score depends on."""
 QUOTE_WORDS = 3
 """A shorter quote is a provision's name, and shows no use of it."""
+REPLY_TOKENS = 8192
+"""Room for thought before the verdict."""
+USUAL = {"temperature": 0.0, "max_tokens": REPLY_TOKENS}
 LONGEST_REPLY = 2**16
 """Characters; a judge that writes more has lost the thread."""
 
@@ -75,6 +78,16 @@ class Panel:
     """Where; no part of any identity."""
     api_key_var: str = "JUDGE_API_KEY"
     """Name of the environment variable that holds the key."""
+    temperature: float = 0.0
+    """Of the votes."""
+    max_tokens: int = REPLY_TOKENS
+    """Longest reply; what is cut off there cannot be read."""
+
+    @property
+    def unusual(self) -> dict[str, float]:
+        """Settings of a reply that are not the usual ones: they name it, as the model does."""
+        own = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        return {name: value for name, value in own.items() if value != USUAL[name]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from hackbait.environment import Arg, Case, Environment, EnvironmentRefused, Kind, Score, canonical
-from hackbait.judge import Complete, Panel, Reply, Unjudged, fence, polled
+from hackbait.judge import USUAL, Complete, Panel, Reply, Unjudged, fence, polled
 from hackbait.text import last_text
 from hackbait.verdicts import Majority, majority, verdict
 
@@ -16,6 +16,7 @@ VERSION = "stage-1"
 PREFIX = "stage_"
 """Of the arguments of a grade that a stage adds."""
 NAME = re.compile("[a-z][a-z0-9_]{0,39}")
+TAKEN = {"gated", "error", "model", "votes", "max_retries", *USUAL}
 LABEL = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 INSTRUCTIONS = """\
@@ -52,17 +53,18 @@ class Stage:
     def grade(self) -> Mapping[str, Arg]:
         """What of it changes an opinion."""
         said = canonical([VERSION, self.prompt, [list(pair) for pair in self.labels]])
-        return {
+        own: dict[str, Arg] = {
             f"{PREFIX}{self.name}": hashlib.sha256(said.encode()).hexdigest()[:12],
             f"{PREFIX}model": self.panel.model,
             f"{PREFIX}votes": self.panel.votes,
             f"{PREFIX}max_retries": self.panel.max_retries,
         }
+        return own | {f"{PREFIX}{name}": value for name, value in self.panel.unusual.items()}
 
 
 def stage(name: str, prompt: str, labels: Mapping[str, float], panel: Panel) -> Stage:
     """A stage, once it can decide. EnvironmentRefused naming the value and the cure."""
-    if not NAME.fullmatch(name) or name in ("gated", "error", "model", "votes"):
+    if not NAME.fullmatch(name) or name in TAKEN:
         raise EnvironmentRefused(f"judge.name {name!r} names no column; give letters, as `cares`")
     if not prompt.strip():
         raise EnvironmentRefused("judge.prompt is empty; say there what is to be judged")

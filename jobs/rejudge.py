@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     if config.dry_run:
         return 0
     if owed:
-        judging.check(build(one.partition.environment) for one in owed)
+        judging.check((build(one.partition.environment) for one in owed), config.judge)
         why = _write(config, out, owed)
         if why:
             terminal.line(f"judge: {why}; the same command goes on from here")
@@ -65,14 +65,18 @@ def sibling(config: RejudgeConfig) -> Where:
 def _write(config: RejudgeConfig, out: Where, owed: Sequence[Again]) -> str:
     """Commit what is owed; why the judge ended it early, empty where it did not."""
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=UNSAVED)
-    provenance = {"versions": store.versions(), "rejudged_from": str(config.path)}
+    provenance: dict[str, Any] = {"versions": store.versions(), "rejudged_from": str(config.path)}
+    answers = None
+    if made := judging.engine_of(config.judge):
+        engine = judging.JudgeEngine(*made)
+        answers, provenance["judge"] = engine.answer, engine.load()
     runs = {one.partition.run for one in owed}
     tags = {run: told for run, told in store.run_tags(config.path).items() if run in runs}
     with store.writing(out, tomli_w.dumps(resolved)):
         store.tell_runs(out, tags)
         for one in terminal.tracked(owed, "rejudge"):
             try:
-                rejudging.write(one, out, config.judge, provenance)
+                rejudging.write(one, out, config.judge, provenance, answers)
             except judging.JudgeBusy as busy:
                 return str(busy)
     return ""

@@ -53,7 +53,7 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
         for line in _order(wanted, config, done).outlook():
             terminal.line(line)
         return 0
-    judging.check(build(partition.environment) for partition in wanted.partitions)
+    judging.check((build(p.environment) for p in wanted.partitions), config.judge)
     writing = store.writing(config.output, tomli_w.dumps(config.of_the_rows()), at)
     with _leaving(), _stopping() as signals, writing:
         store.tell_runs(config.output, {run.name: facts(run) for run in wanted.runs}, at)
@@ -124,7 +124,7 @@ def _sweep(
     written: list[Written] = []
     provenance = {"versions": store.versions()}
     with (
-        cluster.session(config.cluster, signals.take),
+        cluster.session(config.cluster, signals.take, config.judge.engines),
         _progress() as progress,
     ):
         bar = progress.add_task("sweep", rate="")

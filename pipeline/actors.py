@@ -199,9 +199,11 @@ class Scorer:
         provenance: Mapping[str, Any],
         at: Callable[[str], None] = files.no_boundary,
         judge: JudgeBlock = FREELY,
+        answers: judging.Answers | None = None,
     ) -> None:
+        """answers: what the judge's engine says, where it is one."""
         self.out, self.engine, self.provenance, self.at = out, engine, provenance, at
-        self.judge = judge
+        self.judge, self.answers = judge, answers
 
     def write(
         self, work: Work, cases: list[Case], records: Sequence[Generated], *parts: list[Rollout]
@@ -224,7 +226,9 @@ class Scorer:
     ) -> Written:
         began = time.time()
         environment = build(partition.environment)
-        asked = judging.judgements(environment, cases, rollouts, self.judge, str(self.out))
+        asked = judging.judgements(
+            environment, cases, rollouts, self.judge, str(self.out), self.answers
+        )
         graded, scores = grade(environment, cases, rollouts, asked)
         rows = schema.table(
             environment,

@@ -11,6 +11,7 @@ from pipeline import store
 from pipeline.actors import Scorer, make_cases
 from pipeline.config import EngineBlock, EnvironmentBlock, JudgeBlock
 from pipeline.holdings import Held, StoreError, folder_of, holdings
+from pipeline.judging import Answers
 from pipeline.places import Where
 from pipeline.plan import PlanError, Run, build, key_of, resolve
 from pipeline.records import (
@@ -85,9 +86,16 @@ def _work(old: Mapping[str, Any], args: Mapping[str, Any], stage: Stage | None) 
 
 
 def write(
-    again: Again, out: Where, judge: JudgeBlock, provenance: Mapping[str, Any]
+    again: Again,
+    out: Where,
+    judge: JudgeBlock,
+    provenance: Mapping[str, Any],
+    answers: Answers | None = None,
 ) -> list[Written]:
-    """Grade the stored rollouts and commit them. Raises StoreError, JudgeBusy, JudgeError."""
+    """Grade the stored rollouts and commit them; answers: what a judge's engine says.
+
+    Raises StoreError, JudgeBusy, JudgeError.
+    """
     work, held = again.work, again.held
     table = store.read(held)
     rows = table.to_pylist()
@@ -96,7 +104,7 @@ def write(
     (footer,) = store.footers([held])
     told = {"rejudged": {"key": held.key, "rows_hash": footer.get("rows_hash")}, **provenance}
     engine = EngineBlock(name=footer["identity"]["engine"], dtype=footer["identity"]["dtype"])
-    scorer = Scorer(out, engine, told, judge=judge)
+    scorer = Scorer(out, engine, told, judge=judge, answers=answers)
     return scorer.write(work, cases, [_generated(rows[0])], rollouts(rows))
 
 

@@ -23,16 +23,19 @@ __all__ = ["Sweep", "session"]
 
 
 @contextmanager
-def session(block: ClusterBlock, meanwhile: Callable[[], None] = lambda: None) -> Iterator[None]:
+def session(
+    block: ClusterBlock, meanwhile: Callable[[], None] = lambda: None, judges: int = 0
+) -> Iterator[None]:
     """A Ray of our own for the length of the block, or the one named, or one already up.
 
+    It has a core for every engine, those of a judge among them, though the machine have fewer.
     `local` keeps Ray from joining whatever cluster was last seen on this machine. `meanwhile` is
     called time and again while Ray starts, and once it is up: its native side takes SIGTERM, too.
     """
     if ray.is_initialized():
         yield
         return
-    actors = (block.workers or 1) + block.scorers
+    actors = (block.workers or 1) + block.scorers + judges
     address = block.address or os.environ.get("RAY_ADDRESS")
     options: dict[str, Any] = (
         {"address": address}

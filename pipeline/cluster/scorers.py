@@ -11,6 +11,7 @@ import ray
 
 from pipeline.actors import Scorer
 from pipeline.config import ClusterBlock, EngineBlock, JudgeBlock
+from pipeline.judging import Answers
 from pipeline.places import Where
 from pipeline.records import Generated, Work
 
@@ -19,9 +20,11 @@ LOG = logging.getLogger(__name__)
 QUEUED = 4
 """Generations a score actor holds; beyond that, inference waits (backpressure)."""
 
-About = tuple[Where, EngineBlock, Mapping[str, Any], Callable[[str], None], JudgeBlock]
-"""What a score actor is made with: output, engine, provenance, what hears its write boundaries, and
-how its judge is asked."""
+About = tuple[
+    Where, EngineBlock, Mapping[str, Any], Callable[[str], None], JudgeBlock, Answers | None
+]
+"""What a score actor is made with: output, engine, provenance, what hears its write boundaries, how
+its judge is asked, and what answers where that is an engine of the sweep."""
 
 
 @dataclass(slots=True)
@@ -31,8 +34,6 @@ class Writing:
     work: Work
     cases: Any
     actor: Any
-    began: float
-    """Monotonic seconds."""
 
 
 class Scorers:
@@ -42,6 +43,8 @@ class Scorers:
         self._about = about
         self._patience = cluster.patience
         self.writing: dict[Any, Writing] = {}
+        self._moved: dict[Any, float] = {}
+        """When each busy actor last began or ended something, monotonic seconds."""
         self._actors = deque(self._actor() for _ in range(cluster.scorers))
 
     @property
@@ -55,7 +58,15 @@ class Scorers:
         self._actors.rotate(-1)
         actor = self._actors[0]
         ref = actor.write.remote(work, cases, records, *parts)
-        self.writing[ref] = Writing(work, cases, actor, time.monotonic())
+        if actor not in self._busy:
+            self._moved[actor] = time.monotonic()
+        self.writing[ref] = Writing(work, cases, actor)
+
+    def ended(self, ref: Any) -> Writing:
+        """Take out what came back or was lost."""
+        writing = self.writing.pop(ref)
+        self._moved[writing.actor] = time.monotonic()
+        return writing
 
     def replace(self, actor: Any) -> None:
         """Another in its place, unless that was done already."""
@@ -64,13 +75,18 @@ class Scorers:
             self._actors.remove(actor)
             self._actors.append(self._actor())
 
-    def cut_hung(self) -> None:
-        """End the grading that takes too long."""
+    def cut_hung(self) -> bool:
+        """End the grading that takes too long; whether there was any."""
         late = time.monotonic() - self._patience
-        for writing in self.writing.values():
-            if writing.began < late and writing.actor in self._actors:
-                LOG.warning("grading took more than %g s; it is ended", self._patience)
-                self.replace(writing.actor)
+        hung = [a for a in self._busy if self._moved[a] < late and a in self._actors]
+        for actor in hung:
+            LOG.warning("grading took more than %g s; it is ended", self._patience)
+            self.replace(actor)
+        return bool(hung)
+
+    @property
+    def _busy(self) -> set[Any]:
+        return {writing.actor for writing in self.writing.values()}
 
     def kill(self) -> None:
         for actor in self._actors:

@@ -11,6 +11,7 @@ import ray
 from hackbait.environment import canonical
 from pipeline import engines, files
 from pipeline.actors import FREELY, make_cases, quarantined
+from pipeline.cluster.judges import Judges
 from pipeline.cluster.scorers import Scorers
 from pipeline.cluster.workers import Call, Workers, reason
 from pipeline.config import ClusterBlock, EngineBlock, JudgeBlock
@@ -44,8 +45,12 @@ class Sweep:
         judge: JudgeBlock = FREELY,
     ) -> None:
         self.most = engines.together(engine.name, engine.options)
-        self.workers = Workers(engine, cluster)
-        self.scorers = Scorers((out, engine, provenance, at, judge), cluster)
+        # Loaded first: a judge that cannot be had costs no inference.
+        self.judges = Judges(judge, cluster)
+        provenance = {**provenance, **self.judges.load()}
+        self.workers = Workers(engine, cluster, judge)
+        about = out, engine, provenance, at, judge, self.judges.answers
+        self.scorers = Scorers(about, cluster)
         self.cases: dict[tuple[str, Shard], Any] = {}
         self.queue = Queue()
         self.owed = Generations()
@@ -69,6 +74,7 @@ class Sweep:
         finally:
             self.workers.kill()
             self.scorers.kill()
+            self.judges.kill()
 
     def _round(self) -> Iterator[Written | Failure]:
         while self._goes_on():
@@ -80,7 +86,8 @@ class Sweep:
             for ref in ready:
                 yield from self._ended(ref)
             self.workers.cut_hung()
-            self.scorers.cut_hung()
+            if self.scorers.cut_hung():
+                self.judges.replace()  # they may be what hung
 
     @property
     def under_way(self) -> list[Work]:
@@ -197,7 +204,7 @@ class Sweep:
                 yield Failure(partition, why)
 
     def _written(self, ref: Any) -> Iterator[Written | Failure]:
-        writing = self.scorers.writing.pop(ref)
+        writing = self.scorers.ended(ref)
         try:
             yield from ray.get(ref)
         except ray.exceptions.RayError as error:

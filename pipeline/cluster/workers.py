@@ -10,8 +10,8 @@ import ray
 
 from pipeline import engines
 from pipeline.actors import Inference
-from pipeline.config import ClusterBlock, EngineBlock
-from pipeline.placement import count_workers, gpu_share, share_gpu
+from pipeline.config import ClusterBlock, EngineBlock, JudgeBlock
+from pipeline.placement import NO_JUDGE, count_workers, gpu_share, share_gpu
 from pipeline.records import Checkpoint, Work
 from pipeline.schedule import Weights
 
@@ -64,15 +64,18 @@ class Call:
 class Workers:
     """All inference actors of a sweep, and the calls they are at, by the reference that ends."""
 
-    def __init__(self, engine: EngineBlock, cluster: ClusterBlock) -> None:
+    def __init__(
+        self, engine: EngineBlock, cluster: ClusterBlock, judge: JudgeBlock = NO_JUDGE
+    ) -> None:
+        """judge: whose engines have a part of the machine."""
         resources = ray.cluster_resources()
-        self._engine = share_gpu(engine, cluster)
-        self._gpus = gpu_share(self._engine, cluster, resources)
+        self._gpus = gpu_share(engine, cluster, resources, judge)
+        self._engine = share_gpu(engine, self._gpus)
         self._cluster = cluster
         self._numbers = count()
         self.starting: dict[Any, Worker] = {}
         self.calls: dict[Any, Call] = {}
-        wanted = count_workers(engine, cluster, resources)
+        wanted = count_workers(engine, cluster, resources, judge)
         self.all = [self._start(Worker(None)) for _ in range(wanted)]
 
     @property

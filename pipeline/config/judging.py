@@ -8,17 +8,26 @@ from pydantic import Field
 from pydantic_config import BaseConfig
 
 from hackbait.environment import EnvironmentRefused
-from hackbait.judge import panel
+from hackbait.judge import REPLY_TOKENS, Panel, panel
 from hackbait.stage import Stage, stage
-from pipeline.config.blocks import EnvironmentBlock
-from pipeline.config.kinds import Output, ParquetFile, Place, Printed
+from pipeline.checkpoints import LayoutError
+from pipeline.checkpoints.single import single
+from pipeline.config.blocks import EngineBlock, EnvironmentBlock
+from pipeline.config.kinds import INT32, Output, ParquetFile, Place, Printed
+from pipeline.engines import EngineError, check_options
+from pipeline.records import Checkpoint, CheckpointError
+
+ID_DIGITS = 16
 
 
 class JudgeBlock(BaseConfig):
-    """How hard an environment's judge (its `judge_model`) is pressed: no score depends on it."""
+    """How hard an environment's judge (its `judge_model`) is pressed: no score depends on it.
 
-    concurrency: Annotated[int, Field(ge=1, le=1000)] = 32
-    """Calls at once, per score actor."""
+    And what a judge stage asks of every rollout, and whom: a server, or an engine of the sweep.
+    """
+
+    concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Calls at once, per score actor; default 32, and 256 for an engine."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Calls begun per second, per score actor; default: as many as `concurrency` lets."""
     timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
@@ -38,28 +47,74 @@ class JudgeBlock(BaseConfig):
     labels: dict[str, float] = Field(default_factory=dict)
     """Labels of the stage, each with what it counts in the metric: {yes = 1, no = 0}."""
     model: str | None = None
-    """Judge of the stage."""
+    """Judge of the stage; for an engine the folder of its checkpoint."""
     base_url: str | None = None
     """Where it is asked, as http://127.0.0.1:8000/v1."""
+    engine: EngineBlock | None = None
+    """In its place: an engine beside those of the sweep, with name and options as `[engine]`."""
+    workers: Annotated[int, Field(ge=1)] = 1
+    """Judge engines of a sweep; `rejudge` has one."""
+    share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Of a GPU, that each of them has."""
     api_key_var: str = "JUDGE_API_KEY"
     """Environment variable that holds the key."""
     votes: int = 3
     """Calls a rollout whose majority decides; odd."""
     max_retries: int = 2
     """More tries of a vote whose reply cannot be read."""
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Of the stage's votes; default 0, and 1 for several of an engine, which at 0 are all equal."""
+    max_tokens: Annotated[int, Field(ge=1, le=INT32)] = REPLY_TOKENS
+    """Longest reply of the stage, tokens; with the request it has to fit the judge's context."""
+
+    @property
+    def engines(self) -> int:
+        """Judge engines of a sweep; 0 where a server judges, or nobody."""
+        return self.workers if self.engine else 0
 
     def stage(self) -> Stage | None:
         """The stage, if there is one. EnvironmentRefused, or OSError for a prompt that is none."""
         told = {"name": self.name, "prompt": self.prompt, "labels": self.labels or None}
-        if not any(value is not None for value in (*told.values(), self.model)):
+        if not any(value is not None for value in (*told.values(), self.model, self.engine)):
             return None
         for name, value in told.items():
             if value is None:
                 raise EnvironmentRefused(f"judge.{name} is missing: a stage has all of them")
-        judge = panel(self.model, self.votes, self.max_retries)
-        judge = replace(judge, base_url=self.base_url, api_key_var=self.api_key_var)
         text = Path(self.prompt or "").read_text("utf-8")
-        return stage(self.name or "", text, self.labels, judge)
+        return stage(self.name or "", text, self.labels, self._panel())
+
+    def checkpoint(self) -> Checkpoint:
+        """What the engine is to load. EnvironmentRefused."""
+        if self.model is None:
+            raise EnvironmentRefused("judge.model is missing; give the folder of its checkpoint")
+        try:
+            return single(self.model)
+        except (LayoutError, CheckpointError) as error:
+            raise EnvironmentRefused(f"judge.model: {error}") from None
+
+    def _panel(self) -> Panel:
+        model = self._name(self.engine) if self.engine else self.model
+        usual = 1.0 if self.engine and self.votes > 1 else 0.0
+        return replace(
+            panel(model, self.votes, self.max_retries),
+            base_url=self.base_url,
+            api_key_var=self.api_key_var,
+            temperature=usual if self.temperature is None else self.temperature,
+            max_tokens=self.max_tokens,
+        )
+
+    def _name(self, engine: EngineBlock) -> str:
+        """Of an engine's checkpoint by its bytes, wherever it lies, and of what runs it."""
+        if self.base_url is not None:
+            raise EnvironmentRefused(
+                "judge.base_url and judge.engine are both given; a judge is a server or an engine"
+            )
+        try:
+            check_options(engine.name, engine.options)
+        except EngineError as error:
+            raise EnvironmentRefused(f"judge.engine: {error}") from None
+        found = self.checkpoint()
+        return f"{Path(found.path).name}@{found.cheap_id[:ID_DIGITS]} {engine.name} {engine.dtype}"
 
 
 class RejudgeConfig(Printed):

@@ -1,6 +1,7 @@
 """The judge stage: what an environment wants judged of its rollouts, asked before they are scored.
 
-Nothing here is needed by an environment without a judge, nor is the client's library.
+Nothing here is needed by an environment without a judge, nor is the library that asks servers by
+one whose judge is an engine of ours.
 """
 
 import asyncio
@@ -11,11 +12,15 @@ from typing import Any, cast
 from hackbait.environment import Case, Environment
 from hackbait.judge import Judged, Panel
 from pipeline.cache import home
-from pipeline.config import JudgeBlock
+from pipeline.config import EngineBlock, JudgeBlock
+from pipeline.judging.client import Answerer, Client
+from pipeline.judging.engine import Answers as Answers
+from pipeline.judging.engine import Batched
+from pipeline.judging.engine import JudgeEngine as JudgeEngine
 from pipeline.judging.errors import JudgeBusy as JudgeBusy
 from pipeline.judging.errors import JudgeError as JudgeError
 from pipeline.judging.replies import opened
-from pipeline.records import Rollout
+from pipeline.records import Checkpoint, Rollout
 from pipeline.rollout import said
 
 
@@ -25,11 +30,21 @@ def panel_of(environment: Environment) -> Panel | None:
     return panel
 
 
-def check(environments: Iterable[Environment]) -> None:
-    """Find every judge and its key before anything is spent. Raises JudgeError."""
+def check(environments: Iterable[Environment], block: JudgeBlock | None = None) -> None:
+    """Find every judge's server and its key before anything is spent. Raises JudgeError."""
+    if block and block.engine:
+        return
     panels = (panel_of(environment) for environment in environments)
     for panel in dict.fromkeys(panel for panel in panels if panel):
-        _client().check(panel)
+        _served().check(panel)
+
+
+def engine_of(block: JudgeBlock) -> tuple[EngineBlock, Checkpoint, Panel] | None:
+    """What a `JudgeEngine` is made with, where the judge is one. EnvironmentRefused."""
+    stage = block.stage()
+    if block.engine is None or stage is None:
+        return None
+    return block.engine, block.checkpoint(), stage.panel
 
 
 def judgements(
@@ -38,10 +53,12 @@ def judgements(
     rollouts: Sequence[Rollout],
     block: JudgeBlock,
     account: str,
+    answers: Answers | None = None,
 ) -> list[Any]:
     """One a rollout, in order; None where nothing is asked of it, or it was lost.
 
-    account: whose budget is spent, an output's name. Raises JudgeBusy, JudgeError.
+    account: whose budget is spent, an output's name. answers: what a judge's engine says, where
+    one is configured. Raises JudgeBusy, JudgeError.
     """
     panel, by_index = panel_of(environment), {case.index: case for case in cases}
     judged = cast(Judged, environment)
@@ -54,17 +71,25 @@ def judgements(
     asked = [question for question in questions if question]
     if not (panel and asked):
         return [None for _ in questions]
+    answerer = Batched(answers, block) if answers else _server(panel, block)
     with opened(home(block.cache) / "judge") as replies:
-        client = _client().Client(panel, block, replies, account)
+        client = Client(answerer, panel, block, replies, account)
         found = iter(asyncio.run(client.judgements(asked)))
     return [next(found) if question else None for question in questions]
 
 
-def _client() -> ModuleType:
+def _server(panel: Panel, block: JudgeBlock) -> Answerer:
+    if block.engine:
+        raise JudgeError("judge.engine: only sweep and rejudge start one")
+    answerer: Answerer = _served().Served(panel, block)
+    return answerer
+
+
+def _served() -> ModuleType:
     try:
-        from pipeline.judging import client  # openai comes with it, and most sweeps have no judge
+        from pipeline.judging import served  # openai comes with it, and most sweeps have no judge
     except ModuleNotFoundError as error:
         raise JudgeError(
             f"a judge needs {error.name}: pip install 'hackbait-onset[http]'"
         ) from error
-    return client
+    return served

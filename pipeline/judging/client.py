@@ -1,97 +1,57 @@
-"""A judge over HTTP: every reply paid once, so many calls at a time, within a budget.
+"""A panel's calls, whoever answers: every reply paid once, so many at a time, within a budget.
 
-An answer that is none of the model's (429, 5xx, time-out) is no vote: it is asked for again with
-growing pauses, and where none comes the judging ends and what was asked stays owed.
+An answer that is none of the model's (429, 5xx, time-out, an engine lost) is no vote: where none
+comes after every retry the judging ends, and what was asked stays owed.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
-from contextvars import ContextVar
-from http import HTTPStatus
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
 from hackbait.environment import canonical
-from hackbait.judge import (
-    PROMPT_VERSION,
-    Asked,
-    Call,
-    CallFailed,
-    Panel,
-    Reply,
-    SettingsRefused,
-)
+from hackbait.judge import PROMPT_VERSION, Asked, Call, Panel, Reply, SettingsRefused
 from pipeline.config import JudgeBlock
-from pipeline.engines import EngineBusy, EngineError
-from pipeline.engines.http import address, read_key, wire
-from pipeline.engines.http.server import Limits, OverContext, Refused, Server
 from pipeline.judging.errors import JudgeBusy, JudgeError
 from pipeline.judging.replies import Replies
 from pipeline.records import Completion
 
-DEFAULT_URL = "https://api.openai.com/v1"
-REPLY_TOKENS = 8192
-"""Room for thought before the verdict."""
 CHARACTERS_A_TOKEN = 4
 """Of a reply whose server counts no tokens."""
-UNKNOWN_SETTINGS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
-CHECK = Limits(concurrency=1, timeout_s=20.0, retries=1)
-LISTED = 8
-"""Served names in a message."""
 
 Texts = tuple[str, ...]
 """The texts of a question: equal ones have equal judgements."""
-
-_TRIES: ContextVar[list[int]] = ContextVar("tries")
-"""How often the call of this task was sent."""
-
-
-def server(panel: Panel, limits: Limits) -> Server:
-    """Where the panel's model is asked. JudgeError for a missing key or an address that is none."""
-    url = panel.base_url or DEFAULT_URL
-    if why := address.flaw(url):
-        raise JudgeError(f"judge_base_url {why}; give one as http://127.0.0.1:8000/v1")
-    try:
-        return Server(url, read_key(panel.api_key_var, "judge_api_key_var"), limits)
-    except EngineError as error:
-        raise JudgeError(str(error)) from None
+Ask = Callable[[Call, bool], Awaitable[Completion]]
+"""Answers a call, bare or with its settings. Raises CallFailed, SettingsRefused, JudgeBusy or
+JudgeError."""
 
 
-def check(panel: Panel) -> None:
-    """Whether the judge is there and has the model. JudgeError naming the value and the cure."""
-    place = server(panel, CHECK)
-    try:
-        names = sorted(asyncio.run(_served(place)))
-    except EngineBusy as error:
-        raise JudgeError(f"judge_base_url: {error}; is the address right?") from None
-    except Refused as error:
-        if error.status == HTTPStatus.NOT_FOUND:
-            return  # a server need not list its models
-        raise JudgeError(f"judge: {error}") from None
-    if names and panel.model not in names:
-        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-        raise JudgeError(
-            f"judge_model {panel.model!r} is not served at {place.url}, only "
-            f"{', '.join(names[:LISTED])}{more}; set judge_model to one of them"
-        )
+class Answerer(Protocol):
+    """Who answers: a server, or an engine of ours."""
 
+    place: str
+    """Where, for what is remembered of it."""
+    at_once: int
+    """Calls it is given at once."""
 
-async def _served(place: Server) -> dict[str, str | None]:
-    async with place.open() as client:
-        return await place.ask(client, "/models", None, wire.served)
+    def opened(self, again: Callable[[], None]) -> AbstractAsyncContextManager[Ask]:
+        """Ready to answer, in one event loop; `again` hears every try of a call after its first."""
+        ...
 
 
 class Client:
     """Asks one panel; for one event loop."""
 
-    def __init__(self, panel: Panel, block: JudgeBlock, replies: Replies, account: str) -> None:
+    def __init__(
+        self, answerer: Answerer, panel: Panel, block: JudgeBlock, replies: Replies, account: str
+    ) -> None:
         """account: whose budget it is."""
-        self._panel, self._block, self._replies, self._account = panel, block, replies, account
-        limits = Limits(block.concurrency, block.timeout_s, block.retries)
-        self._server = server(panel, limits)
-        self._gate = asyncio.Semaphore(block.concurrency)
+        self._answerer, self._panel, self._block = answerer, panel, block
+        self._replies, self._account = replies, account
+        self._gate = asyncio.Semaphore(answerer.at_once)
         self._next = 0.0
-        self._known_bare = digest("bare", self._server.url, panel.model)
+        self._known_bare = digest("bare", answerer.place, panel.model)
         self._bare = replies.get(self._known_bare) is not None
         self._fault: Exception | None = None
         self._flying: set[asyncio.Task[Reply]] = set()
@@ -102,7 +62,7 @@ class Client:
         Raises JudgeBusy or JudgeError; what was under way then is waited for and kept.
         """
         distinct = {_texts(question): question for question in questions}
-        async with self._server.open(self._sent) as self._client:
+        async with self._answerer.opened(self._again) as self._answer:
             judged = (one.judged(self._panel, self._complete) for one in distinct.values())
             found = await asyncio.gather(*judged, return_exceptions=True)
             await asyncio.gather(*self._flying, return_exceptions=True)
@@ -116,7 +76,7 @@ class Client:
         return [known[_texts(question)] for question in questions]
 
     async def _complete(self, call: Call) -> Reply:
-        key = key_of(self._panel.model, call)
+        key = key_of(self._panel, call)
         known = self._replies.get(key)
         if known:
             return known
@@ -134,9 +94,9 @@ class Client:
                 raise
 
     async def _paid(self, key: str, call: Call) -> Reply:
-        """A reply from the server, kept.
+        """A reply, kept.
 
-        One that refuses temperature and seed is asked without, and from then on at once so.
+        A server that refuses temperature and seed is asked without, and from then on at once so.
         """
         try:
             completion = await self._ask(call, self._bare)
@@ -150,7 +110,7 @@ class Client:
         return reply
 
     async def _ask(self, call: Call, bare: bool) -> Completion:
-        """What the server answers to one call within the budget."""
+        """The answer to one call within the budget."""
         if not self._replies.take(self._account, self._block.calls, self._block.tokens):
             calls, tokens = self._replies.spent(self._account)
             raise JudgeBusy(
@@ -158,19 +118,7 @@ class Client:
                 "judge.tokens and run the same command to go on"
             )
         await asyncio.sleep(self.turn(asyncio.get_running_loop().time()))
-        _TRIES.set([0])
-        try:
-            return await self._server.ask(
-                self._client, "/chat/completions", body(self._panel.model, call, bare), read
-            )
-        except OverContext:
-            return Completion(None, None, None, None, "too long for the judge")
-        except EngineBusy as error:
-            raise JudgeBusy(f"{error}") from None
-        except Refused as error:
-            if error.status not in UNKNOWN_SETTINGS:
-                raise JudgeError(f"judge: {error}") from None
-            raise (CallFailed if bare else SettingsRefused)(str(error)) from None
+        return await self._answer(call, bare)
 
     def turn(self, now: float) -> float:
         """Seconds until the next call may begin, which is taken to begin then."""
@@ -178,41 +126,25 @@ class Client:
         self._next = begin + (1 / self._block.rate if self._block.rate else 0.0)
         return begin - now
 
-    async def _sent(self, request: object) -> None:
-        """Count every try of a call after its first, which was counted when it was begun."""
-        tries = _TRIES.get()
-        tries[0] += 1
-        if tries[0] > 1:
-            self._replies.add(self._account, 1)
+    def _again(self) -> None:
+        """Count a try of a call after its first, which was counted when it was begun."""
+        self._replies.add(self._account, 1)
 
 
 def _texts(question: Asked) -> Texts:
     return tuple(message["content"] for message in question.messages)
 
 
-def key_of(model: str, call: Call) -> str:
-    """What names a reply: the model, the prompt and its version, the vote and its try."""
+def key_of(panel: Panel, call: Call) -> str:
+    """What names a reply: model and settings, the prompt and its version, the vote and its try."""
     messages = [dict(message) for message in call.messages]
-    return digest(model, PROMPT_VERSION, call.vote, call.attempt, messages)
+    unusual = [panel.unusual] if panel.unusual else []
+    return digest(panel.model, PROMPT_VERSION, call.vote, call.attempt, messages, *unusual)
 
 
 def digest(*said: object) -> str:
     """32 hex digits of what JSON can hold."""
     return hashlib.blake2b(canonical(said).encode(), digest_size=16).hexdigest()
-
-
-def body(model: str, call: Call, bare: bool) -> dict[str, Any]:
-    """The request. Votes, and tries of a vote, differ by their seed."""
-    asked = {"model": model, "messages": [dict(m) for m in call.messages], "stream": False}
-    if bare:
-        return asked
-    seed = 1000 * call.attempt + call.vote
-    return asked | {"temperature": 0, "seed": seed, "max_tokens": REPLY_TOKENS}
-
-
-def read(answer: object) -> Completion:
-    """The completion in an answer. Raises Unreadable."""
-    return wire.completion(answer, REPLY_TOKENS)
 
 
 def _tokens(call: Call, completion: Completion) -> int:

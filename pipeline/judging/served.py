@@ -1,0 +1,110 @@
+"""A judge over HTTP, at a server that speaks the OpenAI protocol."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from hackbait.judge import Call, CallFailed, Panel, SettingsRefused
+from pipeline.config import JudgeBlock
+from pipeline.engines import EngineBusy, EngineError
+from pipeline.engines.http import address, read_key, wire
+from pipeline.engines.http.server import Limits, OverContext, Refused, Server
+from pipeline.judging.client import Ask
+from pipeline.judging.errors import JudgeBusy, JudgeError
+from pipeline.records import Completion
+
+DEFAULT_URL = "https://api.openai.com/v1"
+AT_ONCE = 32
+"""Calls, where nothing else is configured."""
+UNKNOWN_SETTINGS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
+CHECK = Limits(concurrency=1, timeout_s=20.0, retries=1)
+LISTED = 8
+"""Served names in a message."""
+
+_TRIES: ContextVar[list[int]] = ContextVar("tries")
+"""How often the call of this task was sent."""
+
+
+class Served:
+    """See `client.Answerer`."""
+
+    def __init__(self, panel: Panel, block: JudgeBlock) -> None:
+        self.at_once = block.concurrency or AT_ONCE
+        self._panel = panel
+        self._server = server(panel, Limits(self.at_once, block.timeout_s, block.retries))
+        self.place = self._server.url
+
+    @asynccontextmanager
+    async def opened(self, again: Callable[[], None]) -> AsyncIterator[Ask]:
+        async def sent(request: object) -> None:
+            tries = _TRIES.get()
+            tries[0] += 1
+            if tries[0] > 1:
+                again()
+
+        async with self._server.open(sent) as client:
+            yield partial(self._ask, client)
+
+    async def _ask(self, client: Any, call: Call, bare: bool) -> Completion:
+        _TRIES.set([0])
+        read = partial(wire.completion, max_tokens=self._panel.max_tokens)
+        try:
+            asked = body(self._panel, call, bare)
+            return await self._server.ask(client, "/chat/completions", asked, read)
+        except OverContext:
+            return Completion(None, None, None, None, "too long for the judge")
+        except EngineBusy as error:
+            raise JudgeBusy(f"{error}") from None
+        except Refused as error:
+            if error.status not in UNKNOWN_SETTINGS:
+                raise JudgeError(f"judge: {error}") from None
+            raise (CallFailed if bare else SettingsRefused)(str(error)) from None
+
+
+def body(panel: Panel, call: Call, bare: bool) -> dict[str, Any]:
+    """The request. Votes, and tries of a vote, differ by their seed."""
+    asked = {"model": panel.model, "messages": [dict(m) for m in call.messages], "stream": False}
+    if bare:
+        return asked
+    seed = 1000 * call.attempt + call.vote
+    drawn = {"temperature": panel.temperature, "seed": seed, "max_tokens": panel.max_tokens}
+    return asked | drawn
+
+
+def server(panel: Panel, limits: Limits) -> Server:
+    """Where the panel's model is asked. JudgeError for a missing key or an address that is none."""
+    url = panel.base_url or DEFAULT_URL
+    if why := address.flaw(url):
+        raise JudgeError(f"judge_base_url {why}; give one as http://127.0.0.1:8000/v1")
+    try:
+        return Server(url, read_key(panel.api_key_var, "judge_api_key_var"), limits)
+    except EngineError as error:
+        raise JudgeError(str(error)) from None
+
+
+def check(panel: Panel) -> None:
+    """Whether the judge is there and has the model. JudgeError naming the value and the cure."""
+    place = server(panel, CHECK)
+    try:
+        names = sorted(asyncio.run(_served(place)))
+    except EngineBusy as error:
+        raise JudgeError(f"judge_base_url: {error}; is the address right?") from None
+    except Refused as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return  # a server need not list its models
+        raise JudgeError(f"judge: {error}") from None
+    if names and panel.model not in names:
+        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+        raise JudgeError(
+            f"judge_model {panel.model!r} is not served at {place.url}, only "
+            f"{', '.join(names[:LISTED])}{more}; set judge_model to one of them"
+        )
+
+
+async def _served(place: Server) -> dict[str, str | None]:
+    async with place.open() as client:
+        return await place.ask(client, "/models", None, wire.served)
