@@ -26,8 +26,8 @@ def count_workers(
         return cluster.workers
     if not resources.get("GPU", 0):
         return max(1, int(resources.get("CPU", 2)) // 2 - judge.engines)
-    gpus, part = left(resources, judge)
-    return max(1, int(gpus * part / gpu_share(engine, cluster, resources, judge)))
+    gpus, _ = left(resources, judge)
+    return max(1, gpus * cluster.engines_per_gpu if engine.gpus == 1 else gpus // engine.gpus)
 
 
 def gpu_share(
@@ -36,10 +36,18 @@ def gpu_share(
     resources: Resources,
     judge: JudgeBlock = NO_JUDGE,
 ) -> float:
-    """GPUs of one inference actor: several for a model spread over them, else a fraction of one."""
+    """GPUs of one inference actor: several for a model spread over them, else a fraction of one.
+
+    EngineError where a judge leaves too little.
+    """
     if not resources.get("GPU", 0):
         return 0.0
     _, part = left(resources, judge)
+    if engine.gpus > 1 and part < 1:
+        raise EngineError(
+            f"engine spans {engine.gpus} GPUs, and the judge has a part of each; lower "
+            "judge.workers or judge.share"
+        )
     return float(engine.gpus) if engine.gpus > 1 else part / cluster.engines_per_gpu
 
 

@@ -13,9 +13,10 @@ import pytest
 from hackbait import judge
 from hackbait.judge import Judgement, Panel, Question
 from pipeline.config import JudgeBlock
-from pipeline.judging import JudgeBusy, JudgeError, client
-from pipeline.judging.client import Client
+from pipeline.judging import JudgeBusy, JudgeError, served
+from pipeline.judging.client import Client, key_of
 from pipeline.judging.replies import Replies, opened
+from pipeline.judging.served import Served
 from tests.pipeline.openai_server import Answer, Asked, Reply, Server, refusing, said
 
 KEY = "sk-Sesame/0pen=="
@@ -72,8 +73,11 @@ def judged(
 ) -> list[Judgement]:
     panel = Panel("a-judge", votes, 2, base_url=server.url)
     told = JudgeBlock.model_validate({"retries": 2, **block})
-    asked = Client(panel, told, replies, "out")
-    return asyncio.run(asked.judgements(questions))
+    return asyncio.run(client(panel, told, replies).judgements(questions))
+
+
+def client(panel: Panel, block: JudgeBlock, replies: Replies) -> Client:
+    return Client(Served(panel, block), panel, block, replies, "out")
 
 
 CONFIRMED = Judgement(frozenset({"section 5"}), False, 1)
@@ -118,7 +122,7 @@ def test_a_reply_is_paid_once_over_restarts_and_more_votes_pay_for_the_new_ones(
         assert len(server.posts) == 5
         assert replies.spent("out") == (5, 50)
         other = Panel("another", 1, base_url=server.url)
-        asyncio.run(Client(other, JudgeBlock(), replies, "out").judgements([question()]))
+        asyncio.run(client(other, JudgeBlock(), replies).judgements([question()]))
         assert len(server.posts) == 6
 
 
@@ -265,11 +269,25 @@ def test_a_budget_of_tokens_lets_no_call_begin_once_it_is_spent(
     assert len(server.posts) == 3
 
 
+def test_settings_other_than_the_usual_are_sent_and_name_other_replies(
+    serve: Serve, replies: Replies
+) -> None:
+    server = serve()
+    usual = Panel("a-judge", 1, base_url=server.url)
+    drawn = Panel("a-judge", 1, base_url=server.url, temperature=0.5, max_tokens=64)
+    for panel in (usual, drawn, drawn):
+        asyncio.run(client(panel, JudgeBlock(), replies).judgements([question()]))
+    settings = [(post.body["temperature"], post.body["max_tokens"]) for post in server.posts]
+    assert settings == [(0, 8192), (0.5, 64)]
+    call = judge.Call(question().messages, 0, 0)
+    assert len({key_of(panel, call) for panel in (usual, drawn, Panel("b-judge"))}) == 3
+
+
 def test_calls_begin_no_faster_than_the_rate(serve: Serve, replies: Replies) -> None:
-    asked = Client(Panel("m", base_url=serve().url), JudgeBlock(rate=4.0), replies, "out")
+    asked = client(Panel("m", base_url=serve().url), JudgeBlock(rate=4.0), replies)
     assert [asked.turn(10.0) for _ in range(3)] == [0.0, 0.25, 0.5]
     assert [asked.turn(now) for now in (10.5, 20.0, 20.0)] == [0.25, 0.0, 0.25]
-    freely = Client(Panel("m", base_url=serve().url), JudgeBlock(), replies, "out")
+    freely = client(Panel("m", base_url=serve().url), JudgeBlock(), replies)
     assert [freely.turn(10.0) for _ in range(3)] == [0.0, 0.0, 0.0]
 
 
@@ -290,7 +308,7 @@ def test_a_key_stands_in_no_message_and_no_file(
     assert KEY not in caplog.text
     for path in (tmp_path / "judge").iterdir():
         assert KEY.encode() not in path.read_bytes()
-    assert KEY not in repr(client.server(Panel("m", base_url=server.url), client.CHECK))
+    assert KEY not in repr(served.server(Panel("m", base_url=server.url), served.CHECK))
 
 
 @pytest.mark.parametrize(
@@ -311,7 +329,7 @@ def test_a_judge_that_cannot_be_asked_is_one_line_before_anything_is_spent(
 ) -> None:
     server = serve()
     with pytest.raises(JudgeError) as raised:
-        client.check(Panel(**{"model": "a-judge", "base_url": server.url, **panel}))
+        served.check(Panel(**{"model": "a-judge", "base_url": server.url, **panel}))
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
     assert "sk-planted" not in str(raised.value)
@@ -319,10 +337,10 @@ def test_a_judge_that_cannot_be_asked_is_one_line_before_anything_is_spent(
 
 
 def test_a_judge_that_is_there_passes_and_so_does_one_that_lists_no_models(serve: Serve) -> None:
-    client.check(Panel("a-judge", base_url=serve().url))
+    served.check(Panel("a-judge", base_url=serve().url))
     mute = Server(lambda asked: refusing(404, "no such route"))
     try:
-        client.check(Panel("a-judge", base_url=mute.url))
+        served.check(Panel("a-judge", base_url=mute.url))
     finally:
         mute.close()
 
