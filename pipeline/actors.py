@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from hackbait.environment import Case
-from pipeline import engines, files, judging, schema, store
+from pipeline import engines, files, judging, schema, store, unjudged
 from pipeline.cache import Near
 from pipeline.checkpoints.identity import refuse_replaced
 from pipeline.config import ClusterBlock, EngineBlock, JudgeBlock
@@ -36,6 +36,7 @@ from pipeline.records import (
 )
 from pipeline.rollout import generate, generate_many, grade, sampling_seeds
 from pipeline.schedule import Weights
+from pipeline.unjudged import Kept
 
 LOG = logging.getLogger(__name__)
 ONE_MACHINE = ClusterBlock()
@@ -212,19 +213,39 @@ class Scorer:
 
         Raises JudgeBusy where a judge does not answer: what is not written then stays owed.
         """
-        rollouts = [rollout for part in parts for rollout in part]
-        generated = _together(records)
-        return [self._write(p, work, cases, rollouts, generated) for p in work.partitions]
+        drawn = Kept(_together(records), [r for part in parts for r in part], self.versions)
+        return self._grade(work, cases, drawn)
 
-    def _write(
-        self,
-        partition: Partition,
-        work: Work,
-        cases: list[Case],
-        rollouts: list[Rollout],
-        generated: Generated,
-    ) -> Written:
-        began = time.time()
+    def finish(
+        self, work: Work, cases: list[Case], records: Sequence[Generated], *parts: list[Rollout]
+    ) -> list[Written]:
+        """`write`, where a judge that does not answer costs no rollout: the next launch has it."""
+        drawn = Kept(_together(records), [r for part in parts for r in part], self.versions)
+        try:
+            return self._grade(work, cases, drawn)
+        except (judging.JudgeBusy, judging.JudgeError):
+            unjudged.keep(self.out, work, drawn)
+            raise
+
+    def resume(self, work: Work, cases: list[Case]) -> list[Written] | None:
+        """Write what an earlier launch kept; None where it is of no use."""
+        drawn = unjudged.kept(self.out, work, cases, time.time())
+        if drawn is None:
+            return None
+        written = self._grade(work, cases, drawn)
+        unjudged.drop(self.out, work)
+        return written
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        found: Mapping[str, str] = self.provenance.get("versions", {})
+        return found
+
+    def _grade(self, work: Work, cases: list[Case], drawn: Kept) -> list[Written]:
+        return [self._write(partition, work, cases, drawn) for partition in work.partitions]
+
+    def _write(self, partition: Partition, work: Work, cases: list[Case], drawn: Kept) -> Written:
+        began, rollouts, generated = time.time(), drawn.rollouts, drawn.record
         environment = build(partition.environment)
         asked = judging.judgements(
             environment, cases, rollouts, self.judge, str(self.out), self.answers
@@ -240,7 +261,9 @@ class Scorer:
             dtype=self.engine.dtype,
             generated=generated,
         )
-        size = store.commit(self.out, partition, rows, environment, self.provenance, self.at)
+        versions = {"versions": dict(drawn.versions)} if drawn.versions else {}
+        told = {**self.provenance, **versions}
+        size = store.commit(self.out, partition, rows, environment, told, self.at)
         nulls = sum(r.completion.error is not None for r in graded)
         span = Span(began, time.time())
         return Written(partition, len(rollouts), nulls, size, os.getpid(), span, generated)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from hackbait.environment import Case, Environment, EnvironmentRefused, canonical
 from hackbait.stage import unstaged
-from pipeline import compaction, files, plan, soundness, standing, store
+from pipeline import compaction, files, plan, soundness, standing, store, unjudged
 from pipeline.cache import Near
 from pipeline.checkpoints import LayoutError
 from pipeline.config import SweepConfig
@@ -293,7 +293,9 @@ def _files(out: Where, report: Report, found: Holdings) -> None:
         if path not in named:
             _stale(report, path, keys | {held.key for held in found.held})
     for path in _below(out / "staging"):
-        if path.name != "lock" and path.parent.name != "leases":
+        if path.parent.name == unjudged.FOLDER:
+            report.add("left-over", path, ["rollouts without their judge; the next sweep has them"])
+        elif path.name != "lock" and path.parent.name != "leases":
             report.add("left-over", path, ["unfinished; the next sweep or compact deletes it"])
 
 

@@ -55,12 +55,22 @@ class Scorers:
     def write(
         self, work: Work, cases: Any, records: Sequence[Generated], parts: Sequence[Any]
     ) -> None:
+        actor = self._next()
+        self._begun(actor.finish.remote(work, cases, records, *parts), Writing(work, cases, actor))
+
+    def resume(self, work: Work, cases: Any) -> None:
+        """Write what an earlier launch kept; None comes of it where that is of no use."""
+        actor = self._next()
+        self._begun(actor.resume.remote(work, cases), Writing(work, cases, actor))
+
+    def _next(self) -> Any:
         self._actors.rotate(-1)
-        actor = self._actors[0]
-        ref = actor.write.remote(work, cases, records, *parts)
-        if actor not in self._busy:
-            self._moved[actor] = time.monotonic()
-        self.writing[ref] = Writing(work, cases, actor)
+        return self._actors[0]
+
+    def _begun(self, ref: Any, writing: Writing) -> None:
+        if writing.actor not in self._busy:
+            self._moved[writing.actor] = time.monotonic()
+        self.writing[ref] = writing
 
     def ended(self, ref: Any) -> Writing:
         """Take out what came back or was lost."""

@@ -3,19 +3,21 @@
 import logging
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import ray
 
 from hackbait.environment import canonical
-from pipeline import engines, files
+from pipeline import engines, files, unjudged
 from pipeline.actors import FREELY, make_cases, quarantined
 from pipeline.cluster.judges import Judges
 from pipeline.cluster.scorers import Scorers
 from pipeline.cluster.workers import Call, Workers, reason
 from pipeline.config import ClusterBlock, EngineBlock, JudgeBlock
-from pipeline.judging import JudgeBusy
+from pipeline.judging import JudgeBusy, panel_of
 from pipeline.losses import ATTEMPTS, Losses, Verdict, alone
 from pipeline.parts import Generations
 from pipeline.places import Where
@@ -52,8 +54,12 @@ class Sweep:
         about = out, engine, provenance, at, judge, self.judges.answers
         self.scorers = Scorers(about, cluster)
         self.cases: dict[tuple[str, Shard], Any] = {}
+        self.out = out
         self.queue = Queue()
+        self.unjudged = deque[Work]()
+        """Works whose rollouts an earlier launch kept."""
         self.owed = Generations()
+        self.failed = False
         self.losses = Losses()
         self.deadline = math.inf
         self.answers = False
@@ -68,13 +74,25 @@ class Sweep:
         """
         try:
             while works and self.deadline == math.inf:
-                self.queue, self.owed = Queue(works), Generations(works)
+                self.owed, self.queue = Generations(works), Queue(self._take_up(works))
                 yield from self._round()
                 works = following()
+            if not self.failed and self.deadline == math.inf:
+                unjudged.clear(self.out)
         finally:
             self.workers.kill()
             self.scorers.kill()
             self.judges.kill()
+
+    def _take_up(self, works: Sequence[Work]) -> list[Work]:
+        """Set those apart that need no engine any more; the others."""
+        judged = any(panel_of(build(p.environment)) for work in works for p in work.partitions)
+        kept = unjudged.names(self.out) if judged else set()
+        if not kept:
+            return [*works]
+        drawn = [unjudged.name(work) in kept for work in works]
+        self.unjudged = deque(compress(works, drawn))
+        return [work for work, there in zip(works, drawn, strict=True) if not there]
 
     def _round(self) -> Iterator[Written | Failure]:
         while self._goes_on():
@@ -97,11 +115,11 @@ class Sweep:
 
     def stop(self, within: float) -> None:
         """Begin nothing new, and end after what is under way, or after so many seconds."""
-        self.queue = Queue()
+        self.queue, self.unjudged = Queue(), deque()
         self.deadline = time.monotonic() + within
 
     def _goes_on(self) -> bool:
-        under_way = self.queue or self.workers.calls or self.scorers.writing
+        under_way = self.queue or self.unjudged or self.workers.calls or self.scorers.writing
         return bool(under_way) and time.monotonic() < self.deadline
 
     def _ended(self, ref: Any) -> Iterator[Written | Failure]:
@@ -114,6 +132,10 @@ class Sweep:
 
     def _feed(self) -> None:
         """Give idle workers work, as far as the score actors keep up."""
+        while self.unjudged and self.scorers.room > self.workers.works:
+            work = self.unjudged.popleft()
+            self.owed.close(work)
+            self.scorers.resume(work, self._cases(work))
         while self.scorers.room > self.workers.works and (worker := self.workers.idle()):
             busy = self.workers.busy(worker)
             taken = self.queue.take(worker.current, busy, self.most)
@@ -199,6 +221,7 @@ class Sweep:
 
     def _fail(self, work: Work, why: str) -> Iterator[Failure]:
         """The whole generation stays owed; what was left of it is not asked any more."""
+        self.failed = True
         if self.owed.close(work):
             for partition in work.partitions:
                 yield Failure(partition, why)
@@ -206,7 +229,11 @@ class Sweep:
     def _written(self, ref: Any) -> Iterator[Written | Failure]:
         writing = self.scorers.ended(ref)
         try:
-            yield from ray.get(ref)
+            written = ray.get(ref)
+            if written is None:
+                self.owed.open(writing.work)
+                self.queue.put(writing.work)
+            yield from written or ()
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None)
             if isinstance(cause, JudgeBusy):

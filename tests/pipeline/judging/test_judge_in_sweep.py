@@ -1,5 +1,6 @@
 """A judge stage inside real sweeps on Ray: behind a server, and as an engine beside the others."""
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +13,13 @@ import tomli_w
 
 import hackbait
 from jobs.__main__ import main
-from pipeline import cluster, store
+from pipeline import cluster, store, unjudged
 from pipeline.checkpoints import scripted
 from pipeline.config import ClusterBlock, SweepConfig
 from pipeline.judging.replies import opened
 from pipeline.plan import plan
 from pipeline.records import Written
-from tests.pipeline.openai_server import Asked, Reply, Server, said
+from tests.pipeline.openai_server import Asked, Reply, Server, refusing, said
 
 pytestmark = pytest.mark.ray
 POLICY = Path(hackbait.__file__).parent / "policy"
@@ -208,3 +209,31 @@ def test_a_judge_that_cannot_be_loaded_costs_no_inference(
     assert sweep(tmp_path, asked) == 2
     assert "error: judge.engine: " in capsys.readouterr().err
     assert not store.partition_files(tmp_path / "out")
+
+
+def test_rollouts_whose_judge_was_out_are_judged_by_the_next_launch_and_not_drawn_again(
+    tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "clean").mkdir()
+    judge = {"model": "a-judge", "base_url": server.url, "retries": 0}
+    assert sweep(tmp_path / "clean", config(tmp_path / "clean", judge)) == 0
+    asked, healthy = config(tmp_path, judge), server.answer
+    server.answer = lambda a: healthy(a) if a.method == "GET" else refusing(503)
+    for _ in range(2):
+        assert sweep(tmp_path, asked) == 1
+        assert "judge: " in capsys.readouterr().err
+        assert not store.partition_files(tmp_path / "out")
+        assert len(unjudged.names(tmp_path / "out")) == 9
+    files = sorted((tmp_path / "out/staging/unjudged").iterdir())
+    files[0].write_bytes(files[0].read_bytes()[:100])
+    told = json.loads(gzip.decompress(files[1].read_bytes()))
+    told["rollouts"][0]["completion"]["text"] = "marked"
+    files[1].write_bytes(gzip.compress(json.dumps(told).encode()))
+    server.answer = healthy
+    assert sweep(tmp_path, asked) == 0
+    found, clean = rows(tmp_path / "out"), rows(tmp_path / "clean/out")
+    unmarked = found["completion"] != "marked"
+    assert (~unmarked).sum() == 1
+    assert found.filter(unmarked).equals(clean.filter(unmarked))
+    assert [path.name for path in (tmp_path / "out/staging").iterdir()] == ["lock"]
+    assert main(["verify", str(tmp_path / "clean/out")]) == 0
