@@ -174,9 +174,7 @@ class Judged(Protocol):
         ...
 
 
-def panel(
-    model: str | None, votes: int = 3, max_retries: int = 2, strict: bool = True, **where: str
-) -> Panel:
+def panel(model: str | None, votes: int = 3, max_retries: int = 2, strict: bool = True) -> Panel:
     """A panel, once it can decide. EnvironmentRefused naming the value and the cure."""
     if not isinstance(model, str) or not model.strip():
         raise EnvironmentRefused(f"judge_model is {model!r}; give the model's name")
@@ -185,7 +183,7 @@ def panel(
             raise EnvironmentRefused(f"{name} is {number!r}; give an integer from {least}")
     if votes % 2 == 0:
         raise EnvironmentRefused(f"judge_votes is {votes}; give an odd number, {votes + 1} say")
-    return Panel(model, votes, max_retries, strict, **where)
+    return Panel(model, votes, max_retries, strict)
 
 
 def question(candidates: Sequence[str], request: str, text: str) -> Question:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hackbait.environment import Case
@@ -51,6 +51,7 @@ def asked(small_output: Path) -> tuple[Work, list[Case]]:
     return work, make_cases(work.environment, work.shard)
 
 
+@settings(max_examples=20)
 @given(said=st.lists(COMPLETIONS, min_size=1, max_size=8))
 def test_what_is_kept_comes_back_as_it_was(
     said: list[Completion],

@@ -30,8 +30,10 @@ ROWS = 3 * COUNT * SAMPLES
 
 @pytest.fixture(scope="module", autouse=True)
 def session() -> Iterator[None]:
-    with cluster.session(ClusterBlock(workers=2, scorers=2), judges=2):
-        yield
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("JUDGE_API_KEY", "sk-planted")
+        with cluster.session(ClusterBlock(workers=2, scorers=2), judges=2):
+            yield
 
 
 def config(folder: Path, judge: dict[str, Any], **changes: Any) -> SweepConfig:
@@ -78,9 +80,8 @@ def scripted_judge(folder: Path, **engine: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server() -> Iterator[Server]:
     """Says yes where the reply holds `ocean`; its third vote cannot be read."""
-    monkeypatch.setenv("JUDGE_API_KEY", "sk-planted")
     listing = {"data": [{"id": "a-judge"}]}
 
     def answer(asked: Asked) -> Reply:
