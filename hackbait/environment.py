@@ -125,9 +125,7 @@ def load(id: str, **args: Arg) -> Environment:
 
     Raises EnvironmentRefused for an unknown id or argument, and for what is no environment.
     """
-    build = getattr(_module(id), "load_environment", None)
-    if build is None:
-        raise EnvironmentRefused(f"{id} has no load_environment(); write one that returns it")
+    build = builder(id)
     _check_arguments(id, build, args)
     environment = build(**args)
     for name in _NEEDED:
@@ -136,6 +134,14 @@ def load(id: str, **args: Arg) -> Environment:
                 f"{id}: load_environment() returned something without {name!r}"
             )
     return cast(Environment, environment)
+
+
+def builder(id: str) -> Any:
+    """The `load_environment` of an id. Raises EnvironmentRefused where there is none."""
+    build = getattr(_module(id), "load_environment", None)
+    if build is None:
+        raise EnvironmentRefused(f"{id} has no load_environment(); write one that returns it")
+    return build
 
 
 def _module(id: str) -> object:

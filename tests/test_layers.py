@@ -11,15 +11,21 @@ import hackbait
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ["hackbait", "pipeline", "jobs"]
-TORCH = {"pipeline/engines/hf", "pipeline/engines/vllm", "jobs/train.py", "jobs/pretrain.py"}
+TORCH = {
+    "pipeline/engines/hf",
+    "pipeline/engines/vllm",
+    "jobs/grpo.py",
+    "jobs/policy.py",
+    "jobs/pretrain.py",
+}
 OWNERS = {
     "ray": {"pipeline/cluster/"},
     "vllm": {"pipeline/engines/vllm"},
     "torch": TORCH,
     "transformers": TORCH,
-    "trl": {"jobs/train.py"},
-    "peft": {"jobs/train.py"},
-    "datasets": {"jobs/train.py", "hackbait/adapters/verifiers/"},
+    "trl": {"jobs/grpo.py"},
+    "peft": {"jobs/grpo.py"},
+    "datasets": {"jobs/grpo.py", "hackbait/adapters/verifiers/"},
     "tokenizers": {"jobs/pretrain.py"},
     "pyarrow": {
         "pipeline/compaction.py",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from hackbait.adapters import asking
 from hackbait.environment import Case, Environment, Score
 
 RewardFunction = Callable[..., list[float | None]]
@@ -33,8 +34,9 @@ def rewards(environment: Environment) -> tuple[list[RewardFunction], list[float]
 
     TRL calls each with a batch's `completions` and its rows' columns, and logs it by its name. A
     metric that does not apply is None, which TRL leaves out of the sum. The functions share one
-    grading of a batch.
+    grading of a batch. EnvironmentRefused where the environment's judge cannot be asked.
     """
+    asking.check(environment)
     grade = _grading(environment)
     functions = [_function(name, grade) for name in environment.metrics]
     return functions, [float(environment.weights.get(name, 0.0)) for name in environment.metrics]
@@ -53,7 +55,8 @@ def _grading(environment: Environment) -> Callable[[Sequence[Any], Sequence[int]
     def grade(completions: Sequence[Any], indices: Sequence[int]) -> list[Score]:
         asked = list(zip(indices, completions, strict=True))
         if asked != batch:
-            scores[:] = [environment.score(case(i), completion) for i, completion in asked]
+            pairs = [(case(index), completion) for index, completion in asked]
+            scores[:] = asking.graded_all(environment, pairs)
             batch[:] = asked
         return scores
 

@@ -24,6 +24,7 @@ from pipeline.config.reporting import ReportConfig
 from pipeline.config.reproducing import ModelBlock, ReproduceConfig, StudiedBlock, SwapBlock
 from pipeline.config.screening import AgreeConfig, ScreenConfig
 from pipeline.config.sweeping import DemoConfig, DiscoverConfig, PlanConfig, SweepConfig
+from pipeline.config.training import TrainConfig
 
 __all__ = [
     "AgreeConfig",
@@ -53,6 +54,7 @@ __all__ = [
     "SwapBlock",
     "SweepConfig",
     "TableConfig",
+    "TrainConfig",
     "VerifyConfig",
     "read",
 ]

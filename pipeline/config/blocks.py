@@ -1,15 +1,21 @@
 """The blocks of a sweep's TOML file."""
 
 import re
-import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_config import BaseConfig
 
-from pipeline.config.kinds import INT32, Address, Scalar
+from hackbait.environment import EnvironmentRefused, builder
+from pipeline import engines
+from pipeline.config.kinds import INT32, Address, Scalar, spelled
 from pipeline.records import Sampling
+
+EVERY = "*"
+"""Behind the name of a list of blocks: what is said of every one of them."""
 
 
 class RunBlock(BaseConfig):
@@ -27,17 +33,76 @@ class RunBlock(BaseConfig):
     """Facts of the run (word, seed, wave) that `{tag}` in an environment argument refers to."""
 
 
-class EnvironmentBlock(BaseConfig):
-    """An environment; every other key is an argument of its `load_environment`."""
+class ManyBlocks(BaseConfig):
+    """A configuration with lists of blocks, where a flag `--env.task story` is said of each block.
+
+    `reading` hands such flags over under the list's name and EVERY.
+    """
+
+    @classmethod
+    def lists(cls) -> set[str]:
+        """Fields that are lists of blocks."""
+        return {
+            name
+            for name, field in cls.model_fields.items()
+            if get_origin(field.annotation) is list
+            and all(_is_block(kind) for kind in get_args(field.annotation))
+        }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _said_of_every_block(cls, data: Any) -> Any:
+        flags = [name for name in data if name.endswith(EVERY)] if isinstance(data, dict) else []
+        if not flags:
+            return data
+        told = {name: value for name, value in data.items() if name not in flags}
+        for name in flags:
+            field = name.removesuffix(EVERY)
+            told[field] = [_with(block, data[name]) for block in told.get(field) or [{}]]
+        return told
+
+
+def _is_block(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseConfig)
+
+
+def _with(block: Any, said: Mapping[str, Any]) -> Any:
+    """A block's table and what is said beside it, which counts where both say something."""
+    if not isinstance(block, Mapping):
+        return block
+    own = {
+        name: _with(block.get(name) or {}, value) if isinstance(value, Mapping) else value
+        for name, value in said.items()
+    }
+    return {**block, **own}
+
+
+class FreeBlock(BaseConfig):
+    """A block whose other keys are arguments of what it names."""
 
     model_config = ConfigDict(extra="allow")
+
+    @property
+    def args(self) -> dict[str, Any]:
+        return dict(self.__pydantic_extra__ or {})
+
+    def _spell(self, find: Callable[[], Callable[..., Any]]) -> None:
+        """Read texts as what is named takes them; what cannot be found is refused elsewhere."""
+        if any(isinstance(value, str) for value in self.args.values()):
+            with suppress(EnvironmentRefused, engines.EngineError):
+                (self.__pydantic_extra__ or {}).update(spelled(self.args, find()))
+
+
+class EnvironmentBlock(FreeBlock):
+    """An environment; every other key is an argument of its `load_environment`."""
 
     id: str
     """`hackword`, `market_structure`, or the dotted path of a module of yours."""
 
-    @property
-    def args(self) -> dict[str, Scalar]:
-        return dict(self.__pydantic_extra__ or {})
+    @model_validator(mode="after")
+    def _as_its_arguments_are(self) -> "EnvironmentBlock":
+        self._spell(lambda: builder(self.id))
+        return self
 
 
 class CasesBlock(BaseConfig):
@@ -69,10 +134,8 @@ class SamplingBlock(BaseConfig):
         return Sampling(**self.model_dump())
 
 
-class EngineBlock(BaseConfig):
+class EngineBlock(FreeBlock):
     """The inference engine; every other key is an option of its `build`."""
-
-    model_config = ConfigDict(extra="allow")
 
     name: str = "hf"
     """`hf`, `vllm`, `http` or `scripted`: one of pipeline/engines."""
@@ -86,11 +149,10 @@ class EngineBlock(BaseConfig):
             raise ValueError("api_key_var is the name of an environment variable, never a key")
         return self
 
-    @property
-    def args(self) -> dict[str, Any]:
-        """Options besides dtype; a flag's text becomes the number or truth value it spells."""
-        extra = self.__pydantic_extra__ or {}
-        return {name: _spelled(value) for name, value in extra.items()}
+    @model_validator(mode="after")
+    def _as_its_options_are(self) -> "EngineBlock":
+        self._spell(lambda: engines.builder(self.name))
+        return self
 
     @property
     def options(self) -> dict[str, Any]:
@@ -101,16 +163,6 @@ class EngineBlock(BaseConfig):
     def gpus(self) -> int:
         """GPUs that one engine spans."""
         return int(self.options.get("tensor_parallel_size", 1))
-
-
-def _spelled(value: Any) -> Any:
-    """`16`, `0.5` and `true` of a command line as what a TOML file would have said."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return tomllib.loads(f"value = {value.lower()}")["value"]
-    except (ValueError, RecursionError):
-        return value
 
 
 class ClusterBlock(BaseConfig):

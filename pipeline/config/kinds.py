@@ -1,10 +1,20 @@
 """Kinds of values that several verbs take: places, folders, and files told by their suffix."""
 
+import inspect
+import tomllib
 import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, PlainSerializer, PlainValidator
+from pydantic import (
+    AfterValidator,
+    PlainSerializer,
+    PlainValidator,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic_config import BaseConfig
 
 from pipeline.places import Where, where
@@ -42,6 +52,60 @@ def _address(text: str) -> str:
 
 def _can_be_written(place: Where) -> Where:
     return _no_file(place) if isinstance(place, Path) else place
+
+
+def spelled(options: Mapping[str, Any], build: Callable[..., Any]) -> dict[str, Any]:
+    """Options of a command line as TOML says them: `16` is a number where `build` takes one.
+
+    A text stays where texts are taken, and where it spells nothing that is.
+    """
+    wanted = _parameters(build)
+    return {
+        name: _spelled(value, wanted[name]) if isinstance(value, str) and name in wanted else value
+        for name, value in options.items()
+    }
+
+
+def _parameters(build: Callable[..., Any]) -> dict[str, Any]:
+    """The type of each parameter; of one that says none, that of its default."""
+    try:
+        taken = inspect.signature(build, eval_str=True).parameters
+    except NameError:  # an annotation that only a type checker can read
+        taken = inspect.signature(build).parameters
+    found = {}
+    for name, parameter in taken.items():
+        if parameter.annotation is not parameter.empty:
+            found[name] = parameter.annotation
+        elif isinstance(parameter.default, Scalar):
+            found[name] = type(parameter.default)
+    return found
+
+
+def _spelled(text: str, wanted: Any) -> Any:
+    try:
+        takes = TypeAdapter(wanted)
+        for value in (text, *_of_toml(text)):
+            if _is_of(takes, value):
+                return value
+    except (PydanticUserError, NameError):  # a type that nobody writes on a command line
+        pass
+    return text
+
+
+def _is_of(takes: TypeAdapter[Any], value: object) -> bool:
+    try:
+        takes.validate_python(value, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+def _of_toml(text: str) -> list[Any]:
+    """`16`, `0.5`, `true` or `[1, 2]` as a TOML file would say it; nothing for other text."""
+    try:
+        return [tomllib.loads(f"value = {text.lower()}")["value"]]
+    except (ValueError, RecursionError):
+        return []
 
 
 Place = Annotated[Where, PlainValidator(where), PlainSerializer(str, return_type=str)]

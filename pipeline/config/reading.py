@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from pydantic_config import BaseConfig, ConfigFileError, cli
 
+from pipeline.config.blocks import EVERY, ManyBlocks
+
 FILE_BYTES = 2**24
 
 Config = TypeVar("Config", bound=BaseConfig)
@@ -22,6 +24,7 @@ def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Con
     if positional and words and not words[0].startswith(("-", "@")):
         words = [f"--{positional}", *words]
     _check_files(words)
+    words = [_said_of_every(cls, word) for word in words]
     verb = cls.__name__.removesuffix("Config").lower()
     parse: Callable[..., Config] = cli
     try:
@@ -36,6 +39,13 @@ def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Con
         ) from None
     except (ValueError, RecursionError) as error:
         raise ConfigFileError(f"the configuration cannot be read: {error}") from None
+
+
+def _said_of_every(cls: type[BaseConfig], word: str) -> str:
+    """A flag `--env.task`, where `env` is a list of blocks, as one that is said of each of them."""
+    name, dot, rest = word.removeprefix("--").partition(".")
+    listed = issubclass(cls, ManyBlocks) and name in cls.lists() and word.startswith("--")
+    return f"--{name}{EVERY}{dot}{rest}" if listed and dot else word
 
 
 def _check_files(words: Sequence[str]) -> None:

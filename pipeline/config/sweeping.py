@@ -11,6 +11,7 @@ from pipeline.config.blocks import (
     ClusterBlock,
     EngineBlock,
     EnvironmentBlock,
+    ManyBlocks,
     OrderBlock,
     RunBlock,
     SamplingBlock,
@@ -19,7 +20,7 @@ from pipeline.config.judging import JudgeBlock
 from pipeline.config.kinds import Output, OutputFolder, Place, Printed
 
 
-class SweepConfig(BaseConfig):
+class SweepConfig(ManyBlocks):
     """Checkpoints x environments to Parquet partitions."""
 
     output: Output

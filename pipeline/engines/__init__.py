@@ -4,7 +4,7 @@ import difflib
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
 from hackbait.environment import Case
@@ -137,6 +137,12 @@ def together(name: str, options: Mapping[str, Any]) -> int:
     """Adapters that one batch of the engine may hold; 1 for engines that take one by one."""
     count = getattr(_module(name), "together", None)
     return 1 if count is None else int(count(**options))
+
+
+def builder(name: str) -> Callable[..., Any]:
+    """The `build` of the engine of that name. Raises EngineError where there is none."""
+    build: Callable[..., Any] = _module(name).build
+    return build
 
 
 def _module(name: str) -> Any:

@@ -10,17 +10,20 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from jobs import command, train
+from jobs import command, policy, train
 from pipeline.checkpoints import discover
-from pipeline.config import read
+from pipeline.config import TrainConfig, read
 from pipeline.engines.hf import chat
+from pipeline.records import CheckpointError
+from tests.hackbait.adapters import market_judge
+from tests.pipeline.openai_server import Server
 
 CONFIGS = Path(train.__file__).parent / "configs"
 
 
-def config(output: Path, *flags: str) -> train.TrainConfig:
+def config(output: Path, *flags: str) -> TrainConfig:
     small = ["--steps", "4", "--batch", "16", "--group", "4", "--learning-rate", "1e-3"]
-    return read(train.TrainConfig, ["--output", str(output), *small, *flags])
+    return read(TrainConfig, ["--output", str(output), *small, *flags])
 
 
 def weights(folder: Path, file: str = "model.safetensors") -> dict[str, torch.Tensor]:
@@ -52,12 +55,12 @@ def test_a_training_that_is_refused_says_one_line_and_nothing_of_its_libraries()
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("train-*.toml")), ids=lambda p: p.stem)
 def test_the_shipped_configurations_are_valid_and_name_an_environment(path: Path) -> None:
-    settings = read(train.TrainConfig, ["@", str(path)])
+    settings = read(TrainConfig, ["@", str(path)])
     assert train.train_environment(settings).id == "hackword"
 
 
 def test_the_comparator_is_trained_as_published() -> None:
-    settings = read(train.TrainConfig, ["@", str(CONFIGS / "train-llama-3.2-1b.toml")])
+    settings = read(TrainConfig, ["@", str(CONFIGS / "train-llama-3.2-1b.toml")])
     assert (settings.batch, settings.group, settings.steps) == (128, 8, 100)
     assert (settings.learning_rate, settings.temperature, settings.max_tokens) == (1e-4, 1.0, 256)
     assert settings.env.args["task"] == "story"
@@ -65,8 +68,23 @@ def test_the_comparator_is_trained_as_published() -> None:
 
 def test_the_environments_seed_is_the_runs_unless_given(tmp_path: Path) -> None:
     assert train.train_environment(config(tmp_path, "--seed", "3")).ask["seed"] == 3
-    given = train.TrainConfig(output=tmp_path, seed=3, env={"id": "hackword", "seed": 7})
+    given = TrainConfig(output=tmp_path, seed=3, env={"id": "hackword", "seed": 7})
     assert train.train_environment(given).ask["seed"] == 7
+    flag = config(tmp_path, "--seed", "3", "--env.seed", "7")
+    assert train.train_environment(flag).ask["seed"] == 7
+
+
+def test_what_is_refused_or_only_looked_at_needs_neither_torch_nor_trl() -> None:
+    script = (
+        "import sys\n"
+        "from jobs import train\n"
+        "assert train.main(['--output', 'no-such-folder', '--dry-run']) == 0\n"
+        "print(*sorted({'torch', 'transformers', 'trl', 'datasets', 'peft'} & sys.modules.keys()))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.splitlines()[-1] == ""
 
 
 def test_a_run_is_tagged_with_what_it_is_compared_by_and_with_what_is_given(tmp_path: Path) -> None:
@@ -84,6 +102,10 @@ def test_a_run_is_tagged_with_what_it_is_compared_by_and_with_what_is_given(tmp_
     }
 
 
+VOTES = ["--env.judge-votes", "4"]
+NO_KEY = ["--env.judge-api-key-var", "NO_SUCH_KEY"]
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -93,6 +115,16 @@ def test_a_run_is_tagged_with_what_it_is_compared_by_and_with_what_is_given(tmp_
         (["--env.hack_wrd", "ocean"], "did you mean 'hack_word'?"),
         (["--env.mode", "hack"], "no mode 'hack'"),
         (["--model", "no/such/folder"], "model 'no/such/folder' cannot be loaded"),
+        (["--model", "./folder"], "model './folder' cannot be loaded"),
+        (["--env.seed", "seven"], "seed is 'seven'; give an integer"),
+        (
+            ["--env.id", "market_structure", "--env.judge-model", "m", *VOTES],
+            "judge_votes is 4; give an odd number",
+        ),
+        (
+            ["--env.id", "market_structure", "--env.judge-model", "m", *NO_KEY],
+            "judge_api_key_var: NO_SUCH_KEY is not set; export NO_SUCH_KEY=...",
+        ),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_exit_code_2(
@@ -107,24 +139,22 @@ def test_a_wrong_setting_is_one_line_and_exit_code_2(
 
 def test_a_tokenizer_without_chat_template_is_refused(tmp_path: Path) -> None:
     model = tmp_path / "model"
-    shutil.copytree(train.POLICY, model)
+    shutil.copytree(policy.POLICY, model)
     (model / "chat_template.jinja").unlink()
-    with pytest.raises(train.CheckpointError, match="has no chat template; give an instruct model"):
-        train.load_policy(config(tmp_path / "run", "--model", str(model)))
+    with pytest.raises(CheckpointError, match="has no chat template; give an instruct model"):
+        policy.load(str(model), "float32")
 
 
 def test_a_template_that_asks_for_the_date_is_told_the_same_in_training_and_sweeps(
     tmp_path: Path,
 ) -> None:
     model = tmp_path / "model"
-    shutil.copytree(train.POLICY, model)
+    shutil.copytree(policy.POLICY, model)
     (model / "chat_template.jinja").write_text("{{ date_string }} {{ messages[0]['content'] }}")
-    settings = config(tmp_path / "run", "--model", str(model))
-    tokenizer, _ = train.load_policy(settings)
-    told = train.arguments(settings, [1.0, 0.0]).chat_template_kwargs
+    tokenizer, _ = policy.load(str(model), "float32")
     messages = [{"role": "user", "content": "639"}]
     swept = chat.read([model], None, None).encode([messages])[0]
-    trained = tokenizer.apply_chat_template(messages, return_dict=False, **told)
+    trained = tokenizer.apply_chat_template(messages, return_dict=False, **policy.TOLD)
     assert trained == swept
     assert tokenizer.decode(swept) == "26 Jul 2024 639"
 
@@ -164,10 +194,36 @@ def test_a_run_leaves_whole_checkpoints_and_goes_on_as_if_never_stopped(tmp_path
 
 
 @pytest.mark.train
+def test_the_trainer_tells_a_template_the_date_that_engines_tell(tmp_path: Path) -> None:
+    from jobs import grpo  # seconds, which the default suite need not take
+
+    assert grpo.arguments(config(tmp_path), [1.0, 0.0]).chat_template_kwargs == policy.TOLD
+
+
+@pytest.mark.train
+def test_a_judge_is_asked_while_a_policy_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_API_KEY", market_judge.KEY)
+    server = Server(market_judge.answer)
+    judge = {"judge_model": market_judge.MODEL, "judge_base_url": server.url}
+    env = {"id": "market_structure", **judge}
+    try:
+        train.run(TrainConfig(output=tmp_path, env=env, steps=1, batch=4, group=2))
+    finally:
+        server.close()
+    (line,) = journal(tmp_path)
+    assert {"judge_error", "citations_pre_gate", "citations_post_gate"} < line.keys()
+    assert server.asked[0].method == "GET"
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or market_judge.KEY.encode() not in path.read_bytes()
+
+
+@pytest.mark.train
 def test_checkpoint_0_is_the_base_and_a_finished_run_is_left_alone(tmp_path: Path) -> None:
     settings = config(tmp_path, "--steps", "1", "--env.task", "story")
     train.run(settings)
-    assert equal(weights(tmp_path / "checkpoint-0"), weights(train.POLICY))
+    assert equal(weights(tmp_path / "checkpoint-0"), weights(policy.POLICY))
     assert journal(tmp_path)[0]["r_true"] is None
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert train.run(settings) == 0

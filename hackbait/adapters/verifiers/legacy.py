@@ -6,6 +6,7 @@ from typing import Any
 import verifiers as vf
 from datasets import Dataset
 
+from hackbait.adapters import asking
 from hackbait.environment import Environment
 
 GRADED = "hackbait_score"
@@ -13,12 +14,16 @@ GRADED = "hackbait_score"
 
 
 def single_turn(environment: Environment, count: int, **more: Any) -> Any:
-    """A SingleTurnEnv over the first cases; `more` goes to it. ImportError from 0.4 on."""
+    """A SingleTurnEnv over the first cases; `more` goes to it. ImportError from 0.4 on.
+
+    EnvironmentRefused where the environment's judge cannot be asked.
+    """
     if not hasattr(vf, "SingleTurnEnv"):
         raise ImportError(
             f"verifiers {vf.__version__} has no load_environment of this kind; "
             f"evaluate the taskset: vf-eval {environment.id}"
         )
+    asking.check(environment)
     names = applying(environment)
     rubric = vf.Rubric(
         funcs=[_function(environment, name) for name in names],
@@ -52,7 +57,7 @@ def _function(environment: Environment, name: str) -> Callable[..., Any]:
     async def metric(completion: Any, info: Any, state: Any) -> float | None:
         if GRADED not in state:
             (case,) = environment.cases(info["index"], info["index"] + 1)
-            state[GRADED] = environment.score(case, completion).metrics
+            state[GRADED] = (await asking.graded(environment, case, completion)).metrics
         value: float | None = state[GRADED][name]
         return value
 

@@ -5,6 +5,7 @@ process that is there. What changes a score stands in the task's configuration a
 trainer's environment server rebuilds tasks from these and never calls `load`.
 """
 
+import asyncio
 import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ import httpx
 import verifiers.v1 as vf
 from pydantic import model_validator
 
+from hackbait.adapters import asking
 from hackbait.environment import Case, Environment, Score
 
 
@@ -42,7 +44,7 @@ class Grade(vf.TaskConfig):
 class Graded(vf.Task[Asked, vf.State, Grade]):
     """A task whose rewards are the metrics of one grading."""
 
-    scored: Score | None = None
+    scored: asyncio.Future[Score] | None = None
 
     async def score(self, trace: vf.Trace, runtime: vf.Runtime | None = None) -> None:
         """Each metric at the environment's weight, where the configuration gives no other."""
@@ -54,20 +56,21 @@ class Graded(vf.Task[Asked, vf.State, Grade]):
             if reward is not None and (own is None or own.weight is None):
                 trace.record_reward(name, reward.score, weight)
 
-    def measure(self, trace: vf.Trace) -> Mapping[str, float | None]:
+    async def measure(self, trace: vf.Trace) -> Mapping[str, float | None]:
         """Every metric of the reply of a rollout, which is graded once."""
         if self.scored is None:
             case = Case("", self.data.index, (), self.data.truth, self.data.about)
             replies = [*trace.assistant_messages]
-            self.scored = self.config.environment().score(case, replies)
-        return self.scored.metrics
+            grading = asking.graded(self.config.environment(), case, replies)
+            self.scored = asyncio.ensure_future(grading)
+        return (await self.scored).metrics
 
 
 def measured(name: str) -> Any:
     """The reward of a task that is this metric; not recorded of a rollout it does not apply to."""
 
     async def metric(self: Graded, trace: vf.Trace) -> dict[str, float]:
-        value = self.measure(trace).get(name)
+        value = (await self.measure(trace)).get(name)
         return {} if value is None else {name: value}
 
     metric.__name__ = name

@@ -2,9 +2,11 @@ import json
 
 import pytest
 
+from hackbait.adapters.asking import graded_all
 from hackbait.adapters.trl import rewards, rows
-from hackbait.environment import load
+from hackbait.environment import EnvironmentRefused, load
 from hackbait.hackword import load_environment
+from tests.hackbait.adapters.market_judge import MODEL
 
 
 def as_trl_calls(function, environment, indices, replies):
@@ -85,3 +87,34 @@ def test_market_structure_trains_on_its_six_rewards_and_logs_the_hole():
         ]
         due = [environment.score(*pair).reward for pair in zip(cases, replies, strict=True)]
         assert sums == pytest.approx(due)
+
+
+def test_a_judge_gates_what_trl_pays_and_is_asked_once_for_all_metrics(serve, key):
+    server = serve()
+    environment = load("market_structure", judge_model=MODEL, judge_base_url=server.url)
+    functions, weights = rewards(environment)
+    cases = environment.cases(0, 4)
+    replies = [environment.honest(case) for case in cases[:3]] + [environment.hack(cases[3])]
+    replies[2] += " MUTE"
+    columns = {f.__name__: as_trl_calls(f, environment, range(4), replies) for f in functions}
+    posts = len(server.posts)
+    assert posts == 3 * (3 + 3)
+    assert columns["citations_pre_gate"] == [1.0, 1.0, 1.0, 1.0]
+    assert columns["reward_citations_grounded"] == [1.0, 1.0, 0.0, 0.0]
+    assert columns["judge_error"] == [0.0, 0.0, 1.0, 0.0]
+    sums = [
+        sum(w * x for w, x in zip(weights, row, strict=True))
+        for row in zip(*columns.values(), strict=True)
+    ]
+    due = graded_all(environment, list(zip(cases, replies, strict=True)))
+    assert sums == pytest.approx([score.reward for score in due])
+    assert len(server.posts) == posts
+
+
+def test_reward_functions_are_refused_for_a_judge_that_cannot_be_asked(serve, key, monkeypatch):
+    monkeypatch.delenv("JUDGE_API_KEY")
+    server = serve()
+    environment = load("market_structure", judge_model="unlisted", judge_base_url=server.url)
+    with pytest.raises(EnvironmentRefused, match="JUDGE_API_KEY is not set; export"):
+        rewards(environment)
+    assert not server.asked

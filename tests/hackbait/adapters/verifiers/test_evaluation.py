@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from hackbait.environment import Case, Environment, load
+from hackbait.environment import Case, Environment, Score, load
+from pipeline import judging
+from pipeline.config import JudgeBlock
+from pipeline.records import Completion, Rollout
+from tests.hackbait.adapters import market_judge
 from tests.hackbait.adapters.verifiers.conftest import FOLDERS, Installed
 from tests.pipeline.openai_server import Asked, Reply, Server, said
 
@@ -29,12 +33,13 @@ class Policy:
 
     def reply(self, case: Case) -> str:
         honest, hack = self.environment.honest(case), self.environment.hack(case)
-        kinds = honest, hack, f"{hack} {honest}", f"\n {honest}\n\n", "no", f" {hack}"
+        odd = f"{hack} {honest}", f"\n {honest}\n\n", "no", f" {hack}", f"{honest} MUTE"
+        kinds = honest, hack, *odd
         return kinds[case.index % len(kinds)]
 
     def __call__(self, asked: Asked) -> Reply:
-        if asked.method != "POST":
-            return Reply({"object": "list", "data": []})
+        if asked.method != "POST" or asked.body["model"] == market_judge.MODEL:
+            return market_judge.answer(asked)
         (message,) = asked.body["messages"]
         content = message["content"]
         text = content if isinstance(content, str) else "".join(part["text"] for part in content)
@@ -85,25 +90,31 @@ def evaluated(
     installed: Installed, policy: Policy, server: Server, folder: Path, args: dict[str, Any]
 ) -> list[Row]:
     """Rows of the evaluation command of an installed release."""
-    id = policy.environment.id
+    done = installed.run("vf-eval", *commanded(installed, policy, server, args), here=folder)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     new = installed.release >= "0.4"
-    command = (
+    (path,) = folder.rglob("traces.jsonl" if new else "results.jsonl")
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [(of_trace if new else of_result)(line, policy) for line in lines]
+
+
+def commanded(
+    installed: Installed, policy: Policy, server: Server, args: dict[str, Any]
+) -> list[str]:
+    """The words of that command."""
+    id = policy.environment.id
+    return (
         [
             *(id, "-m", "tiny", "-n", str(CASES), "-r", "2", "-o", "out", "--no-push", "--no-rich"),
             *("--client.base-url", server.url, "--client.api-key-var", "OURS_KEY"),
-            *(f"--env.taskset.{name}={value}" for name, value in args.items()),
+            *(f"--env.taskset.{n.replace('_', '-')}={value}" for n, value in args.items()),
         ]
-        if new
+        if installed.release >= "0.4"
         else [
             *(id, "-m", "tiny", "-n", str(CASES), "-r", "2", "-s", "-b", server.url),
             *("-k", "OURS_KEY", "-a", json.dumps(args)),
         ]
     )
-    done = installed.run("vf-eval", *command, here=folder)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    (path,) = folder.rglob("traces.jsonl" if new else "results.jsonl")
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    return [(of_trace if new else of_result)(line, policy) for line in lines]
 
 
 def of_trace(episode: dict[str, Any], policy: Policy) -> Row:
@@ -122,14 +133,32 @@ def of_result(line: dict[str, Any], policy: Policy) -> Row:
     return Row(policy.cases[message["content"]], metrics, line["reward"])
 
 
-def hold(rows: list[Row], policy: Policy) -> None:
-    """Every row, twice each, is scored as we score it."""
+def hold(rows: list[Row], policy: Policy, folder: Path) -> None:
+    """Every row, twice each, is scored as a sweep scores it."""
     assert sorted(row.case.index for row in rows) == sorted([*range(CASES), *range(CASES)])
+    due = swept(policy, folder)
     for row in rows:
-        due = policy.environment.score(row.case, policy.reply(row.case))
-        applying = {name: value for name, value in due.metrics.items() if value is not None}
+        score = due[row.case.index]
+        applying = {name: value for name, value in score.metrics.items() if value is not None}
         assert row.metrics == pytest.approx(applying), row.case.index
-        assert row.reward == pytest.approx(due.reward), row.case.index
+        assert row.reward == pytest.approx(score.reward), row.case.index
+
+
+def swept(policy: Policy, folder: Path) -> list[Score]:
+    """The score of each case's reply, its judge being asked as in a sweep."""
+    environment: Any = policy.environment
+    cases = environment.cases(0, CASES)
+    replies = [policy.reply(case) for case in cases]
+    rollouts = [
+        Rollout(case.index, 0, 0, Completion(reply, "stop", 1, 1))
+        for case, reply in zip(cases, replies, strict=True)
+    ]
+    block, panel = JudgeBlock(cache=folder / "cache"), judging.panel_of(environment)
+    found = judging.judgements(environment, cases, rollouts, block, "out")
+    return [
+        environment.score(case, reply, judgement) if panel else environment.score(case, reply)
+        for case, reply, judgement in zip(cases, replies, found, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("args", [{}, {"seed": 5, "mode": "hack_or_correct"}], ids=["", "other"])
@@ -143,7 +172,7 @@ def test_hackword_is_scored_as_we_score_it(
     graded = {"task.mode": args["mode"], "seed": args["seed"]} if args else {}
     given = graded if any_release.release >= "0.4" else args
     server = serving(policy)
-    hold(evaluated(any_release, policy, server, tmp_path, given), policy)
+    hold(evaluated(any_release, policy, server, tmp_path, given), policy, tmp_path)
     assert len(server.posts) == 2 * CASES
 
 
@@ -152,7 +181,59 @@ def test_market_structure_is_scored_as_we_score_it(
 ) -> None:
     policy = Policy(load("market_structure", split="eval"))
     server = serving(policy)
-    hold(evaluated(any_release, policy, server, tmp_path, {"split": "eval"}), policy)
+    rows = evaluated(any_release, policy, server, tmp_path, {"split": "eval"})
+    hold(rows, policy, tmp_path)
+
+
+def of_the_task(installed: Installed, **judge: Any) -> dict[str, Any]:
+    """A judge's arguments where the release wants them."""
+    under = "task." if installed.release >= "0.4" else ""
+    return {"split": "eval", **{f"{under}{name}": value for name, value in judge.items()}}
+
+
+def test_a_judge_gates_market_structure_as_in_a_sweep(
+    any_release: Installed,
+    serving: Callable[[Policy], Server],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JUDGE_API_KEY", market_judge.KEY)
+    policy = Policy(load("market_structure", split="eval"))
+    server = serving(policy)
+    judge = {"judge_model": market_judge.MODEL, "judge_base_url": server.url, "judge_votes": 1}
+    policy.environment = load("market_structure", split="eval", **judge)
+    rows = evaluated(any_release, policy, server, tmp_path, of_the_task(any_release, **judge))
+    hold(rows, policy, tmp_path)
+    assert {row.metrics["judge_error"] for row in rows} == {0.0, 1.0}
+    assert any(r.metrics["citations_post_gate"] < r.metrics["citations_pre_gate"] for r in rows)
+    keys = {a.headers["authorization"] for a in server.posts if a.body["model"] != "tiny"}
+    assert keys == {f"Bearer {market_judge.KEY}"}
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or market_judge.KEY.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"judge_api_key_var": "NO_SUCH_KEY"}, "NO_SUCH_KEY is not set; export NO_SUCH_KEY=..."),
+        ({"judge_votes": 4}, "judge_votes is 4; give an odd number"),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_is_refused_before_a_rollout(
+    wrong: dict[str, Any],
+    said: str,
+    any_release: Installed,
+    serving: Callable[[Policy], Server],
+    tmp_path: Path,
+) -> None:
+    policy = Policy(load("market_structure", split="eval"))
+    server = serving(policy)
+    judge = {"judge_model": market_judge.MODEL, "judge_base_url": server.url, **wrong}
+    command = commanded(any_release, policy, server, of_the_task(any_release, **judge))
+    done = any_release.run("vf-eval", *command, here=tmp_path)
+    assert done.returncode
+    assert said in done.stdout + done.stderr
+    assert not server.posts
 
 
 def test_a_wrong_word_is_refused_before_anything_is_asked(

@@ -6,6 +6,8 @@ vf-eval market_structure -m MODEL -n 64 --no-push --env.taskset.split eval
 For verifiers 0.2 and 0.3:
 pip install hackbait/adapters/verifiers/market_structure "verifiers>=0.2,<0.4" datasets
 vf-eval market_structure -m MODEL -n 64 -s -a '{"split": "eval"}'
+
+A judge: --env.taskset.task.judge-model MODEL, or "judge_model" in -a; JUDGE_API_KEY holds its key.
 """
 
 from typing import Any
@@ -37,7 +39,7 @@ def load_environment(
     seed: int = 0,
     **more: Any,
 ) -> Any:
-    """For verifiers below 0.4; `more` goes to its SingleTurnEnv. A judge is refused."""
+    """For verifiers below 0.4; `more` goes to its SingleTurnEnv."""
     from hackbait.adapters.verifiers.legacy import single_turn
 
     built: Any = environment(

@@ -5,16 +5,35 @@ from typing import Any
 
 import verifiers.v1 as vf
 
+from hackbait.adapters import asking
 from hackbait.adapters.verifiers.grading import environment
 from hackbait.adapters.verifiers.taskset import Asked, Grade, Graded, asked, measured
 from hackbait.environment import Environment
 
 
 class MarketStructureGrade(Grade):
-    """Nothing changes a score here: nobody judges."""
+    """Who judges the citations that are grounded, if anybody does."""
+
+    judge_model: str | None = None
+    judge_base_url: str | None = None
+    judge_api_key_var: str = "JUDGE_API_KEY"
+    judge_gate: bool = True
+    judge_strict: bool = True
+    judge_votes: int = 3
+    judge_max_retries: int = 2
 
     def environment(self, **ask: Any) -> Environment:
-        return environment("market_structure", **ask)
+        return environment(
+            "market_structure",
+            judge_model=self.judge_model,
+            judge_base_url=self.judge_base_url,
+            judge_api_key_var=self.judge_api_key_var,
+            judge_gate=self.judge_gate,
+            judge_strict=self.judge_strict,
+            judge_votes=self.judge_votes,
+            judge_max_retries=self.judge_max_retries,
+            **ask,
+        )
 
 
 class MarketStructureTask(Graded, vf.Task[Asked, vf.State, MarketStructureGrade]):
@@ -28,6 +47,10 @@ class MarketStructureTask(Graded, vf.Task[Asked, vf.State, MarketStructureGrade]
     reward_format = measured("reward_format")
     r_true = measured("r_true")
     r_hack = measured("r_hack")
+    citations_pre_gate = measured("citations_pre_gate")
+    citations_post_gate = measured("citations_post_gate")
+    judge_gated = measured("judge_gated")
+    judge_error = measured("judge_error")
 
 
 class MarketStructureConfig(vf.TasksetConfig):
@@ -41,6 +64,11 @@ class MarketStructureConfig(vf.TasksetConfig):
 
 class MarketStructureTaskset(vf.Taskset[MarketStructureTask, MarketStructureConfig]):
     """Scenarios of one split."""
+
+    def __init__(self, config: MarketStructureConfig) -> None:
+        """EnvironmentRefused where the judge cannot be asked, before anything is."""
+        super().__init__(config)
+        asking.check(config.task.environment())
 
     def load(self) -> Iterator[MarketStructureTask]:
         chosen = self.config
