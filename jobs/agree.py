@@ -10,10 +10,9 @@ from typing import Any
 
 from jobs import command, terminal
 from jobs.curves import folder
-from pipeline import agreement, curves, scores, store
+from pipeline import agreement, frames, scores, store
 from pipeline.agreement import Column
 from pipeline.config import AgreeConfig, read
-from pipeline.holdings import settled
 
 READABLE = (
     *("run", "pairs", "prompts", "precision", "recall", "specificity", "agreement", "kappa"),
@@ -28,8 +27,7 @@ def main(argv: Sequence[str]) -> int:
     column = Column(config.of, config.against or about.proxy, config.cut)
     own = scores.read(config.scores, config.of) if config.scores else None
 
-    def look() -> Any:
-        rows = curves.scan(store.row_files(config.path, about.environment), about.gated)
+    def look(rows: Any) -> Any:
         if own is not None:
             joined = scores.joined(rows, own, about.identity, about.environment)
             _tell(joined, config)
@@ -42,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
             max_loss=config.max_loss,
         )
 
-    found = settled(look)
+    found = frames.reading(config.path, about, look)
     if config.save:
         config.save.parent.mkdir(parents=True, exist_ok=True)
         found.write_parquet(config.save)

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs import command, terminal
-from pipeline import curves, gap, nulls, onset, readings, standing, store
+from pipeline import curves, frames, gap, nulls, onset, readings, standing, store
 from pipeline.config import CurvesConfig, read
-from pipeline.holdings import settled
 from pipeline.onset import End
 from pipeline.places import Where
 from pipeline.report import plot
@@ -95,14 +94,15 @@ def measure(config: CurvesConfig) -> Measured:
     metrics = {n: k for n, k in about.metrics.items() if config.metric in (None, n)}
     identity = about.identity
 
-    def look() -> Any:
-        rows = curves.scan(store.row_files(path, about.environment), about.gated)
+    def look(rows: Any) -> Any:
         frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
         rows = curves.as_one(rows) if config.pool else rows
         wanted = dict.fromkeys([config.metric or about.proxy, about.proxy, about.true])
         return frame, curves.by_prompts(rows, [m for m in wanted if m in metrics], identity)
 
-    frame, prompts = settled(look)
+    frame, prompts = frames.reading(path, about, look)
+    if said := standing.astray(path, about.environment):
+        terminal.line(f"note: {said}")
     kept = nulls.refuse(frame, config.max_loss)
     refusals = nulls.refusals(kept)
     for said in refusals[:SHOWN]:

@@ -12,7 +12,7 @@ from jobs import command, terminal
 from pipeline import engines, store
 from pipeline.cache import Near
 from pipeline.config import PlanConfig, read
-from pipeline.mixture import refuse_mixture
+from pipeline.mixture import refuse_other_sweep
 from pipeline.plan import Plan, build, owed, plan
 from pipeline.records import Work
 from pipeline.rollout import generate, score
@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
     """Print the plan; 0."""
     config = read(PlanConfig, argv)
     wanted = plan(config)
-    refuse_mixture(wanted, store.foreign(config.output, wanted.partitions))
+    refuse_other_sweep(config, wanted)
     works = owed(wanted.works, store.done(config.output, wanted.partitions))
     rows = [_row(wanted, works, run.name) for run in wanted.runs]
     total: dict[str, float] = {

@@ -12,13 +12,12 @@ import tomli_w
 
 from jobs import command, terminal
 from jobs.curves import folder
-from pipeline import curves, judging, screening, store
+from pipeline import frames, judging, screening, store
 from pipeline.actors import Inference, Scorer, make_cases
 from pipeline.config import ScreenConfig, SweepConfig, read
 from pipeline.curves import CurveError
 from pipeline.engines import EngineBusy, EngineDied, EngineError
-from pipeline.holdings import settled
-from pipeline.mixture import refuse_mixture
+from pipeline.mixture import refuse_other_sweep
 from pipeline.places import Where
 from pipeline.plan import build, owed, plan
 from pipeline.records import Checkpoint, CheckpointError, Work
@@ -77,19 +76,18 @@ def _read(
     """Samples of an output, of one run when asked."""
     about = store.about(out, environment)
 
-    def look() -> list[Sample]:
-        rows = curves.scan(store.row_files(out, about.environment), about.gated)
+    def look(rows: Any) -> list[Sample]:
         own = rows if run is None else rows.filter(run=run)
         return samples(own, about.identity, about.grade, step)
 
-    return settled(look)
+    return frames.reading(out, about, look)
 
 
 def draw(config: ScreenConfig) -> Checkpoint:
     """Write what a sweep of this one checkpoint would, of which nothing is drawn twice."""
     sweep = as_sweep(config)
     wanted = plan(sweep)
-    refuse_mixture(wanted, store.foreign(sweep.output, wanted.partitions))
+    refuse_other_sweep(sweep, wanted)
     works = owed(wanted.works, store.done(sweep.output, wanted.partitions))
     (checkpoint,) = (checkpoint for run in wanted.runs for checkpoint in run.checkpoints)
     terminal.line(

@@ -27,7 +27,7 @@ from rich.progress import (
 from jobs import command, terminal
 from pipeline import cluster, files, judging, standing, status, store, timeline
 from pipeline.config import SweepConfig, read
-from pipeline.mixture import refuse_mixture
+from pipeline.mixture import refuse_other_sweep
 from pipeline.order.adaptive import Adaptive
 from pipeline.order.whole import Whole
 from pipeline.plan import Plan, Run, build, owed, plan
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
 def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> int:
     """Write every partition that is owed; an exit code: see README. `at`: see `store.commit`."""
     wanted = plan(config)
-    refuse_mixture(wanted, store.foreign(config.output, wanted.partitions))
+    refuse_other_sweep(config, wanted)
     if config.dry_run:
         done = _announce(wanted, config)
         for line in _order(wanted, config, done).outlook():

@@ -40,6 +40,10 @@ class CurveError(ValueError):
     """No curve can be had from this input; one line, with the value and the cure."""
 
 
+class Unreadable(CurveError):
+    """A file of rows is missing, torn or of another schema."""
+
+
 JUDGE_ERROR = "judge_error"
 """Column that is 1 where a judge failed, and the null reason of what it left unknown."""
 
@@ -260,19 +264,19 @@ def _checkpoints(
 
 
 def _readable(read: Callable[[], T]) -> T:
-    """What `read` returns; CurveError where a file is missing, torn or of another schema."""
+    """What `read` returns. Raises Unreadable."""
     try:
         return read()
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise CurveError(
+        raise Unreadable(
             f"partitions cannot be read as one table: {reason}; `onset verify OUT` names the file "
             "that is torn or foreign: delete it and sweep again"
         ) from error
 
 
 def collected(table: pl.LazyFrame) -> pl.DataFrame:
-    """The table, read. CurveError where a file is missing, torn or of another schema."""
+    """The table, read. Raises Unreadable."""
     return _readable(lambda: table.collect(engine="streaming"))
 
 

@@ -98,6 +98,7 @@ def readable(headline: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
     late = f" at step {row['base_step']}" if row["base_step"] else ""
+    true = _percent(row, "true_base")
     again = row["sustained"] is not None and row["sustained"] != row["onset"]
     sustained = f", sustained from {row['sustained']:.1f}" if again else ""
     if row["status"] in ("crossed", "unconfirmed", "left") and row["end"] < row["threshold"]:
@@ -110,7 +111,7 @@ def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
         "onset": row["text"],
         "bracket": row["bracket"],
         "status": row["status"] + reason + sustained,
-        "true at base": _percent(row, "true_base"),
+        "true at base": true if true == "-" else true + late,
         "true at end": _percent(row, "true_end"),
         "gap at end": _percent(row, "gap_end"),
         "n": row["n"],

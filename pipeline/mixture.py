@@ -1,9 +1,12 @@
 """An output holds one sweep: another on the same folder is refused, by the fields it changes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from pipeline import engines, store
+from pipeline.config import EngineBlock, SweepConfig
+from pipeline.config.kinds import spelled
 from pipeline.places import Where
 from pipeline.plan import Plan, PlanError
 
@@ -21,6 +24,38 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], under: str = "")
         elif a != b:
             lines.append(f"{under}{name}: {a!r} -> {b!r}")
     return lines
+
+
+def refuse_other_sweep(config: SweepConfig, plan: Plan) -> None:
+    """PlanError when the output holds rows that this sweep would not have written."""
+    refuse_mixture(plan, store.foreign(config.output, plan.partitions))
+    before = store.configured(config.output).get("engine")
+    changed = other_options(config.engine, before, config.retry)
+    if changed and store.row_files(config.output):
+        raise PlanError(
+            f"output holds rows that were made with other options ({config.output}/config.toml): "
+            f"{'; '.join(changed)}; go back to what it was, or use another output"
+        )
+
+
+def other_options(engine: EngineBlock, before: object, retried: Collection[str]) -> list[str]:
+    """Options that change rows and differ from what another launch said, as `name: old -> new`.
+
+    before: its [engine], or None. One that changes rows of a null reason alone may differ where
+    these are made again. Another engine is another matter: its name is in the identity.
+    """
+    if not isinstance(before, Mapping) or before.get("name") != engine.name:
+        return []
+    build = engines.builder(engine.name)
+    old, new = (
+        engines.of_rows(engine.name, spelled(said, build)) for said in (before, engine.options)
+    )
+    changed = []
+    for option, reason in engines.changing(engine.name).items():
+        if old[option] != new[option] and reason not in retried:
+            again = f" (or --retry {reason}, which asks those again)" if reason else ""
+            changed.append(f"engine.{option}: {old[option]!r} -> {new[option]!r}{again}")
+    return changed
 
 
 def refuse_mixture(plan: Plan, present: Mapping[Where, Mapping[str, Any]]) -> None:

@@ -76,8 +76,9 @@ def build(spec: EnvironmentSpec) -> Environment:
 def plan(config: SweepConfig) -> Plan:
     """Find the runs on disk and lay out the work. Raises PlanError before anything starts."""
     engines.check_options(config.engine.name, config.engine.options)
-    runs, skipped = find_runs(config.runs, config.cluster.cache)
     sampling = config.sampling.record()
+    engines.check_room(config.engine.name, config.engine.options, sampling)
+    runs, skipped = find_runs(config.runs, config.cluster.cache)
     shards = cut(config.cases.count, config.cases.shard)
     engine = {"name": config.engine.name, "dtype": config.engine.dtype}
     works = lay_out(runs, config.env, shards, sampling, engine, config.judge.stage())

@@ -13,6 +13,9 @@ TOO_LONG = "prompt_too_long"
 QUARANTINED = "quarantined"
 """Its engine died three times with this rollout alone in flight."""
 
+COOLEST, HOTTEST = 0.01, 2.0
+"""Temperatures beside 0 that every engine takes as they are."""
+
 
 class CheckpointError(RuntimeError):
     """One checkpoint cannot be used; the others can."""

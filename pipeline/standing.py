@@ -10,11 +10,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from pipeline import files, status, store
-from pipeline.holdings import StoreError, holdings
+from pipeline.holdings import StoreError, folder_of, holdings
 from pipeline.places import Where
 from pipeline.plan import Plan
 from pipeline.records import Failure, Work, Written
@@ -57,6 +57,20 @@ def _content(out: Where, name: str) -> bytes | None:
         return files.read_bytes(out / "status" / name)
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def astray(out: Where, environment: str) -> str:
+    """What is not as the last launches planned it, by the names of the files alone.
+
+    environment: the folder's name. Empty where all is in place, or there is no plan.
+    """
+    with suppress(StoreError, OSError):
+        plan, _ = read(out)
+        held = holdings(out, environment).held
+        if plan is not None:
+            own = [p for p in plan.partitions if folder_of(p.environment) == environment]
+            return status.astray(own, [(one.run, one.step, one.key) for one in held])
+    return ""
 
 
 def is_alive(out: Where) -> bool:

@@ -185,6 +185,18 @@ def rates(points: Sequence[tuple[float, int]], now: float) -> tuple[float, float
     return sum(recent) / seconds, 60 * len(recent) / seconds
 
 
+def astray(planned: Iterable[Planned], there: Iterable[tuple[str, int, str]]) -> str:
+    """What is planned and not there, and there but not planned so; empty where all is in place.
+
+    there: run, step and key of each partition.
+    """
+    wanted, found = {(one.run, one.step, one.key) for one in planned}, set(there)
+    owed, strange = len(wanted - found), len(found - wanted)
+    said = [f"{owed} of {len(wanted)} planned partitions are not there (see onset status)"]
+    said += [f"{strange} that are there were not planned so (see onset verify)"]
+    return "; ".join(line for line, count in zip(said, (owed, strange), strict=True) if count)
+
+
 def joined(new: Plan, old: Plan, done: Collection[str]) -> Plan:
     """The plan of a launch, and before it what earlier ones of other checkpoints have written."""
     here = {(one.environment, one.run, one.step) for one in new.partitions}

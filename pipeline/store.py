@@ -7,6 +7,7 @@ output's staging folder, synced, renamed; or put on an object store at once.
 import fcntl
 import json
 import time
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -76,6 +77,13 @@ def writing(
     with alone(staging, f"{out}: {ANOTHER_SWEEP}"):
         files.put(config.encode(), out / "config.toml", staging, at)
         yield
+
+
+def configured(out: Where) -> dict[str, Any]:
+    """What the last launch saved in config.toml; empty where it saved nothing that can be read."""
+    with suppress(FileNotFoundError, NotADirectoryError, ValueError):
+        return tomllib.loads(files.read_bytes(out / "config.toml").decode())
+    return {}
 
 
 def tell_runs(
@@ -263,7 +271,26 @@ def _parquet(path: Where, use: Callable[[Any], Any]) -> Any:
         if isinstance(error, OSError) and (error.errno or isinstance(path, Remote)):
             raise  # what the disk or the store says, rather than the file
         said = " ".join(str(error).split())[:200]
-        raise StoreError(f"{path}: damaged, or no Parquet file: {said}") from None
+        is_own = "compacted" not in path.parts[-3:-2]
+        cure = "delete it and sweep again" if is_own else "put back a copy of it"
+        raise StoreError(f"{path}: damaged, or no Parquet file ({said}); {cure}") from None
+
+
+def refuse_damaged(paths: Iterable[Where]) -> None:
+    """StoreError for the first of the files that cannot be read; FileNotFoundError where one left.
+
+    Every footer is read before any row: a file that was cut off has none.
+    """
+    known = list(paths)
+    for path in known:
+        read_schema(path)
+    for path in known:
+        _parquet(path, _read_through)
+
+
+def _read_through(file: Any) -> None:
+    for _ in pq.ParquetFile(file).iter_batches():
+        pass
 
 
 def done(out: Where, partitions: Iterable[Partition]) -> set[str]:

@@ -7,18 +7,21 @@ from typing import Any
 
 from pipeline.records import Generated, Span, Written
 
+Moment = tuple[str, int, float]
+"""What began in which process at which second."""
+
 
 def trace(written: Iterable[Written]) -> list[dict[str, Any]]:
     """Complete events in microseconds, a process a row: chrome://tracing and Perfetto read them."""
-    seen: set[tuple[int, float]] = set()
+    seen: set[Moment] = set()
     events: list[dict[str, Any]] = []
     for event in written:
         partition, generated = event.partition, event.generated
         name = f"{partition.run} {partition.step} [{partition.shard.start}, {partition.shard.stop})"
-        engine = generated.engine_process
-        if (engine, generated.generating.begin) not in seen:
-            seen.add((engine, generated.generating.begin))
-            events += _engine(name, generated)
+        for what, bar in _engine(name, generated):
+            if what not in seen:
+                seen.add(what)
+                events.append(bar)
         events.append(_event("write", name, event.process, 0, event.writing))
     return events
 
@@ -28,12 +31,17 @@ def save(path: Path, written: Iterable[Written]) -> None:
     path.write_text(json.dumps({"traceEvents": trace(written)}), "utf-8")
 
 
-def _engine(name: str, generated: Generated) -> Iterator[dict[str, Any]]:
-    """What an engine's process did, its background thread in a row of its own."""
+def _engine(name: str, generated: Generated) -> Iterator[tuple[Moment, dict[str, Any]]]:
+    """What an engine's process did, its background thread in a row of its own.
+
+    Every generation of a checkpoint tells again when that was read.
+    """
+    process = generated.engine_process
+    spans = [("load", 0, generated.loading), ("generate", 0, generated.generating)]
     if generated.reading:
-        yield _event("read", name, generated.engine_process, 1, generated.reading)
-    yield _event("load", name, generated.engine_process, 0, generated.loading)
-    yield _event("generate", name, generated.engine_process, 0, generated.generating)
+        spans.insert(0, ("read", 1, generated.reading))
+    for what, thread, span in spans:
+        yield (what, process, span.begin), _event(what, name, process, thread, span)
 
 
 def _event(what: str, name: str, process: int, thread: int, span: Span) -> dict[str, Any]:

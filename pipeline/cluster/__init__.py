@@ -13,6 +13,7 @@ from typing import Any
 
 import ray
 
+from pipeline.cluster.apart import apart
 from pipeline.cluster.sweep import Sweep
 from pipeline.config import ClusterBlock
 
@@ -55,7 +56,7 @@ def session(
     # On the main thread Ray would take SIGTERM for itself, and end with neither word nor code. The
     # thread lives as long as Ray: Linux kills Ray's processes when the one that made them ends.
     keeper = ThreadPoolExecutor(1, "ray")
-    starting = keeper.submit(partial(ray.init, **options))
+    starting = keeper.submit(apart, partial(ray.init, **options))
     while not wait([starting], timeout=TICK).done:
         meanwhile()
     starting.result()

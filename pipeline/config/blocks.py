@@ -6,16 +6,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic_config import BaseConfig
 
 from hackbait.environment import EnvironmentRefused, builder
 from pipeline import engines
 from pipeline.config.kinds import INT32, Address, Scalar, spelled
-from pipeline.records import Sampling
+from pipeline.records import COOLEST, HOTTEST, Sampling
 
 EVERY = "*"
 """Behind the name of a list of blocks: what is said of every one of them."""
+
+
+def _taken_alike(temperature: float) -> float:
+    """One that every engine takes as it is."""
+    if temperature == 0 or COOLEST <= temperature <= HOTTEST:
+        return temperature
+    raise ValueError(
+        f"temperature {temperature:g} is neither 0 (greedy) nor in [{COOLEST:g}, {HOTTEST:g}]: "
+        "vLLM draws cooler ones as 0.01, and it and OpenAI's protocol refuse hotter ones"
+    )
 
 
 class RunBlock(BaseConfig):
@@ -119,8 +129,8 @@ class SamplingBlock(BaseConfig):
 
     n: Annotated[int, Field(ge=1, le=INT32)] = 4
     """Rollouts per case."""
-    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    """0 is greedy."""
+    temperature: Annotated[float, AfterValidator(_taken_alike)] = 1.0
+    """0 is greedy; else 0.01 to 2."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Kept probability mass; below 1 rare words vanish."""
     top_k: Annotated[int, Field(ge=0, le=INT32)] = 0

@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic_config import BaseConfig, ConfigFileError, cli
 
 from pipeline.config.blocks import EVERY, ManyBlocks
+from pipeline.config.manual import manual
 
 FILE_BYTES = 2**24
 
@@ -29,6 +30,10 @@ def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Con
     parse: Callable[..., Config] = cli
     try:
         return parse(cls, args=words, prog=f"onset {verb}", description=cls.__doc__, plain=True)
+    except SystemExit:  # after the help
+        if "engine" in cls.model_fields:
+            print(f"\n{manual()}")
+        raise
     except ConfigFileError as error:
         lacks = re.search(rf"^--{positional}\n +Field required", str(error), re.MULTILINE)
         if not (positional and lacks) or "Extra inputs" in str(error):

@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
 from hackbait.environment import Case
-from pipeline.records import Checkpoint, Completion, Sampling
+from pipeline.records import TOO_LONG, Checkpoint, Completion, Sampling
 
 
 class Engine(Protocol):
     """A live model that takes one checkpoint after the other.
 
-    An engine module has `build(**options) -> Engine`; its options are the TOML's `[engine]`.
+    An engine module has `build(**options) -> Engine`; its options are the TOML's `[engine]`, and
+    its docstring has a line `option: meaning` for each. `ROWS` names those that change rows, by the
+    null reason of the rows that they change, or None where they change any.
     """
 
     determinism: str
@@ -131,6 +133,29 @@ def _check_type(name: str, option: str, value: Any, wanted: Any) -> None:
 def options_of(name: str) -> list[str]:
     """Names of the options that the engine's `build` takes."""
     return list(inspect.signature(_module(name).build).parameters)
+
+
+def changing(name: str) -> Mapping[str, str | None]:
+    """The engine's options that change rows, with the null reason of those rows; None for any."""
+    return cast(Mapping[str, str | None], getattr(_module(name), "ROWS", {}))
+
+
+def of_rows(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What options that change rows are set to, here or by default."""
+    taken = inspect.signature(_module(name).build).parameters
+    return {option: options.get(option, taken[option].default) for option in changing(name)}
+
+
+def check_room(name: str, options: Mapping[str, Any], sampling: Sampling) -> None:
+    """Raise EngineError where an option leaves no prompt room for a completion."""
+    for option, reason in changing(name).items():
+        limit = options.get(option)
+        if reason == TOO_LONG and limit is not None and sampling.max_tokens >= limit:
+            raise EngineError(
+                f"engine {name!r}: {option} {limit} holds no prompt beside sampling.max_tokens "
+                f"{sampling.max_tokens}, so that every rollout would be {TOO_LONG}; raise the one "
+                "or lower the other"
+            )
 
 
 def together(name: str, options: Mapping[str, Any]) -> int:

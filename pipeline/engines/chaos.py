@@ -12,8 +12,10 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from hackbait.environment import Case
-from pipeline.engines import scripted
+from pipeline.engines import EngineError, scripted
 from pipeline.records import TOO_LONG, Checkpoint, Completion, Sampling
+
+ROWS = scripted.ROWS
 
 
 class Chaos:
@@ -27,16 +29,19 @@ class Chaos:
         calls: dict[str, float],
         rows: dict[str, float],
         poison: Collection[int],
+        refuses: Collection[int],
         draw: random.Random,
     ) -> None:
         self._engine, self._calls, self._rows = engine, calls, rows
-        self._poison, self._draw = poison, draw
+        self._poison, self._refuses, self._draw = poison, refuses, draw
 
     def prefetch(self, checkpoint: Checkpoint) -> None:
         """Nothing: a script is small."""
 
     def load(self, checkpoint: Checkpoint) -> str:
-        """See `Engine.load`."""
+        """See `Engine.load`. Raises EngineError where that is planted."""
+        if checkpoint.step in self._refuses:
+            raise EngineError(f"engine chaos: none is to be built for step {checkpoint.step}")
         return self._engine.load(checkpoint)
 
     def generate(
@@ -81,18 +86,27 @@ def build(
     empty: float = 0.0,
     overlong: float = 0.0,
     poison: Sequence[int] = (),
+    refuses: Sequence[int] = (),
     seed: int = 0,
 ) -> Chaos:
-    """Shares of calls that raise, hang or die; of rollouts that are empty or over-long.
+    """The scripted engine, and faults as they are planted.
 
-    poison: indices of cases that end the process whenever they are asked. A new process draws
-    other faults from the same seed.
+    characters: mean length of completions, instead of what scripts say
+    raises: share of calls that raise
+    hangs: share of calls that never return
+    dies: share of calls that end the process
+    empty: share of rollouts that come back without a text, and are owed
+    overlong: share of rollouts whose prompt is said to be too long
+    poison: indices of cases that end the process whenever they are asked
+    refuses: steps for whose checkpoints no engine can be built
+    seed: of the faults; a new process draws others from it
     """
     return Chaos(
         scripted.build(dtype, characters),
         {"raises": raises, "hangs": hangs, "dies": dies},
         {"empty": empty, "overlong": overlong},
         poison,
+        refuses,
         random.Random(f"{seed} {os.getpid()}"),
     )
 

@@ -22,6 +22,7 @@ from pipeline.records import Checkpoint, CheckpointError, Completion, Sampling
 
 Words64 = NDArray[np.uint64]
 
+ROWS = {"characters": None}
 FINGERPRINT_BYTES = 16
 CHARACTERS_PER_TOKEN = 4
 VOCABULARY, SENTENCE_WORDS = 4096, 11
@@ -87,7 +88,10 @@ class Scripted:
 
 
 def build(dtype: str = "float32", characters: int | None = None) -> Scripted:
-    """characters: mean length of completions, instead of what scripts say. No dtype matters."""
+    """An engine that has no script yet; no dtype matters to it.
+
+    characters: mean length of completions, instead of what scripts say
+    """
     return Scripted(characters)
 
 

@@ -106,6 +106,24 @@ def test_steps_that_match_nothing_name_those_that_exist(
     assert "10" in line
 
 
+@pytest.mark.parametrize("temperature", ["3", "0.001", "-1", "inf"])
+def test_a_temperature_that_an_engine_would_change_or_refuse_is_refused_before_anything(
+    temperature: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run")
+    line = refusal(capsys, "sweep", "@", toml(tmp_path), "--sampling.temperature", temperature)
+    assert f"temperature {temperature} is neither 0 (greedy) nor in [0.01, 2]: vLLM" in line
+
+
+def test_a_context_that_no_prompt_fits_in_is_refused_before_anything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run")
+    flags = ["--engine.name", "hf", "--engine.max_context", "256"]
+    assert "holds no prompt beside" in refusal(capsys, "sweep", "@", toml(tmp_path), *flags)
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_unknown_engine_names_the_engines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

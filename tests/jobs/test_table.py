@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import polars as pl
 import pytest
 
 from jobs import command, curves, table
+from jobs.__main__ import main as start
+from pipeline import store
+from pipeline.printable import one_line
 
 CSV = "run,step,rate\na,0,0.1\na,10,0.9\n"
 
@@ -64,6 +68,46 @@ def test_a_run_that_was_to_go_on_by_its_tag_is_aborted(
     assert found == {"a": "aborted", "b\n../é": "budget"}
     (out / "status" / "plan.json").write_bytes(b"torn")
     assert rows(capsys, str(out), "--threshold", "0.999")[0]["reason"] is not None
+
+
+@pytest.mark.parametrize("verb", ["table", "curves", "report", "compare"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:-1],
+        lambda content: b"",
+        lambda content: content[:100] + bytes(len(content) // 3) + content[100:],
+    ],
+    ids=["half", "one byte less", "empty", "zeros within"],
+)
+def test_a_partition_that_cannot_be_read_is_named_with_the_cure(
+    spoil: Callable[[bytes], bytes], verb: str, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torn = store.partition_files(out)[-1]
+    assert isinstance(torn, Path)
+    torn.write_bytes(spoil(torn.read_bytes()))
+    assert start([verb, str(out)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{one_line(str(torn))}: damaged, or no Parquet file" in line
+    assert line.endswith("delete it and sweep again")
+
+
+def test_partitions_that_are_missing_or_out_of_place_are_counted_by_their_names(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert curves.main([str(out)]) == 0
+    assert capsys.readouterr().err == ""
+    first, second, *_ = store.partition_files(out)
+    assert isinstance(first, Path)
+    assert isinstance(second, Path)
+    shutil.copy(first, first.with_stem("0" * 32))
+    second.unlink()
+    assert curves.main([str(out)]) == 0
+    assert capsys.readouterr().err == (
+        "note: 1 of 8 planned partitions are not there (see onset status); "
+        "1 that are there were not planned so (see onset verify)\n"
+    )
 
 
 def test_a_table_is_saved_with_every_column(out: Path, tmp_path: Path) -> None:

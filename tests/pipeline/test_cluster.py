@@ -10,7 +10,9 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -115,6 +117,30 @@ def test_a_bad_checkpoint_is_listed_and_the_others_go_on(tmp_path: Path) -> None
     assert failed == {4}
     assert written == {0, 8}
     assert len(events) == len(works)
+
+
+def test_an_engine_that_cannot_be_built_for_a_later_checkpoint_fails_that_one_alone(
+    tmp_path: Path,
+) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 9, 2))
+    refusing = {"name": "chaos", "refuses": [4]}
+    wanted = config(tmp_path, engine=refusing, cluster={"workers": 1})
+    works = plan(wanted).works
+    events = list(cluster.Sweep(wanted.output, wanted.engine, wanted.cluster, {}).run(works))
+    failed = [e for e in events if isinstance(e, Failure)]
+    assert [e.partition.step for e in failed] == [4, 4]
+    assert {e.reason for e in failed} == {"engine chaos: none is to be built for step 4"}
+    assert sorted(e.partition.step for e in events if isinstance(e, Written)) == [
+        *(0, 0, 2, 2, 6, 6, 8, 8)
+    ]
+
+
+def test_an_engine_that_cannot_be_built_at_all_ends_the_sweep_with_why(tmp_path: Path) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 5, 2))
+    refusing = {"name": "chaos", "refuses": [0, 2, 4]}
+    with pytest.raises(EngineError, match="none is to be built for step 0"):
+        sweep.run(config(tmp_path, engine=refusing, cluster={"workers": 1}))
+    assert store.partition_files(tmp_path / "out") == []
 
 
 def test_a_killed_inference_actor_is_replaced_and_no_row_is_lost(tmp_path: Path) -> None:
@@ -223,6 +249,31 @@ def test_a_signal_while_ray_starts_ends_a_sweep_with_its_code_and_the_cure(
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_the_whole_group_as_a_terminal_sends_it_is_no_other_than_one_to_the_driver(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    planted(tmp_path / "runs", 10, range(0, 4000, 2))
+    (tmp_path / "sweep.toml").write_text(
+        f'output = "{tmp_path / "out"}"\n[[runs]]\npath = "{tmp_path / "runs"}"\n'
+        '[[env]]\nid = "hackword"\nhack_word = "ocean"\n[cases]\ncount = 512\nshard = 64\n'
+        '[engine]\nname = "scripted"\n[cluster]\nworkers = 1\n'
+    )
+    command = [sys.executable, "-m", "jobs", "sweep", "@", str(tmp_path / "sweep.toml")]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+    ) as driver:
+        while driver.poll() is None and len(store.partition_files(tmp_path / "out")) < 3:
+            time.sleep(0.05)
+        os.killpg(driver.pid, number)
+        assert driver.stderr
+        said = driver.stderr.read()
+    assert driver.returncode == code
+    assert "are owed; run the same command to go on" in said
+    assert "Traceback" not in said
+    assert [p.name for p in (tmp_path / "out" / "staging").iterdir()] == ["lock"]
+
+
 def _kill_when_written(out: Path, number: signal.Signals) -> None:
     while len(store.partition_files(out)) < 3:
         time.sleep(0.05)
@@ -308,3 +359,39 @@ def test_retry_makes_partitions_with_that_null_again_and_leaves_the_others(tmp_p
     assert again == {p for p in before if pl.read_parquet(p)["null_reason"].count()}
     assert 0 < len(again) < len(before)
     assert rows(wanted.output).equals(whole)
+
+
+def _keep_old(kept: Path, out: Path, name: str) -> None:
+    """At the last moment before a file is replaced: what stands there, seen as readers see it."""
+    if name == "synced":
+        for path in store.partition_files(out):
+            with suppress(FileExistsError), (kept / path.name).open("xb") as file:
+                file.write(path.read_bytes())
+
+
+def test_a_quarantined_rollout_is_final_until_it_is_asked_again_and_its_file_then_replaced_at_once(
+    tmp_path: Path,
+) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 1))
+    poisoned = faulty(tmp_path, poison=[21])
+    assert sweep.run(poisoned) == 0
+    assert rows(poisoned.output)["null_reason"].count() == 4
+    before = {p: (p.stat().st_ino, p.read_bytes()) for p in store.partition_files(poisoned.output)}
+    assert sweep.run(poisoned) == 0
+    sound = faulty(tmp_path)
+    assert sweep.run(sound) == 0
+    assert before == {p: (p.stat().st_ino, p.read_bytes()) for p in before}
+
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    again = sound.model_copy(update={"retry": ["quarantined"]})
+    assert sweep.run(again, partial(_keep_old, kept, sound.output)) == 0
+    assert {p.name: p.read_bytes() for p in kept.iterdir()} == {
+        p.name: content for p, (_, content) in before.items()
+    }
+    replaced = [p for p, (inode, _) in before.items() if p.stat().st_ino != inode]
+    assert [pl.read_parquet(p)["index"].min() for p in replaced] == [16]
+    assert store.partition_files(sound.output) == list(before)
+    assert [p.name for p in (sound.output / "staging").iterdir()] == ["lock"]
+    assert sweep.run(config(tmp_path, cases={"count": 64, "shard": 16})) == 0
+    assert rows(sound.output).drop("engine").equals(rows(tmp_path / "out").drop("engine"))

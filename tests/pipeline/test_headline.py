@@ -36,8 +36,15 @@ def test_people_read_percent_with_interval_and_at_which_step_the_base_is() -> No
     assert (whisper["true at base"], whisper["word"]) == ("-", "whisper")
     assert (ocean["base rate"], ocean["onset"]) == ("6.25 % [0, 12.5]", "11.0")
     assert ocean["bracket"] == "(10, 12]"
+    assert ocean["true at base"] == "75 % [68.8, 81.2]"
     assert (ocean["true at end"], ocean["status"]) == ("12.5 % [6.25, 18.8]", "crossed")
     assert set(READABLE) == set(ocean)
+
+
+def test_the_truth_at_a_base_that_is_not_step_0_says_at_which_step_it_is() -> None:
+    curves = frame({("a", "x", "m"): [(5, 0.1), (20, 1.0)], ("a", "x", "t"): [(5, 0.5), (20, 0.5)]})
+    table = headline(curves, onsets(curves, "m", ["hack_word"]), "m", "t")
+    assert readable(table)[0]["true at base"].endswith("] at step 5")
 
 
 def test_people_see_a_later_sustained_crossing_and_why_a_curve_ends() -> None:

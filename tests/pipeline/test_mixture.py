@@ -1,14 +1,18 @@
 """Another sweep on the same output is refused by the fields that it changes."""
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
+from pipeline import store
 from pipeline.checkpoints import scripted
-from pipeline.config import SweepConfig
-from pipeline.mixture import differences, refuse_mixture
+from pipeline.config import EngineBlock, SweepConfig
+from pipeline.mixture import differences, other_options, refuse_mixture, refuse_other_sweep
 from pipeline.plan import Plan, PlanError, plan
 
 
@@ -104,3 +108,53 @@ def test_other_bytes_of_a_checkpoint_are_refused_as_such(tmp_path: Path) -> None
     present = {p: i for p, i in before.items() if p.stem not in keys(wanted)}
     with pytest.raises(PlanError, match=r"step 4, .* bytes of the checkpoint or its base: '"):
         refuse_mixture(wanted, present)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now", "said"),
+    [
+        ("vllm", {"merge": True}, {}, ["engine.merge: True -> False"]),
+        ("vllm", {}, {"merge": "true"}, ["engine.merge: False -> True"]),
+        ("vllm", {"merge": False, "kv_cache": 2**28}, {"max_loras": 2}, []),
+        ("http", {"mode": "chat"}, {"mode": "completions"}, ["engine.mode: 'chat' -> 'compl.*'"]),
+        ("scripted", {"characters": "80"}, {"characters": 80}, []),
+        (
+            "hf",
+            {"max_context": 64},
+            {"max_context": 128},
+            [r"engine.max_context: 64 -> 128 \(or --retry prompt_too_long, .*\)"],
+        ),
+    ],
+)
+def test_options_that_change_rows_are_compared_by_what_they_are_set_to_or_mean_when_not(
+    name: str, before: dict[str, Any], now: dict[str, Any], said: list[str]
+) -> None:
+    found = other_options(EngineBlock(name=name, **now), {"name": name, **before}, [])
+    assert len(found) == len(said)
+    assert all(re.fullmatch(*pair) for pair in zip(said, found, strict=True))
+
+
+def test_a_limit_may_be_raised_where_what_it_left_out_is_asked_again() -> None:
+    before = {"name": "vllm", "max_model_len": 64, "merge": True}
+    longer = EngineBlock.model_validate({"name": "vllm", "max_model_len": 128, "merge": True})
+    assert other_options(longer, before, ["prompt_too_long"]) == []
+    beside = EngineBlock.model_validate({"name": "vllm", "max_model_len": 128})
+    assert other_options(beside, before, ["prompt_too_long"]) == ["engine.merge: True -> False"]
+
+
+def test_rows_are_never_mixed_with_those_of_other_engine_options(
+    small: SweepConfig, sweep_here: Callable[..., object]
+) -> None:
+    engine = EngineBlock.model_validate({"name": "scripted", "characters": 20})
+    shorter = small.model_copy(update={"engine": engine})
+    with store.writing(small.output, tomli_w.dumps(small.of_the_rows())):
+        refuse_other_sweep(shorter, plan(shorter))  # nothing is there yet
+        sweep_here(small, plan(small).works[:1])
+    with pytest.raises(
+        PlanError, match=r"\(.*config.toml\): engine.characters: None -> 20; go back"
+    ):
+        refuse_other_sweep(shorter, plan(shorter))
+    refuse_other_sweep(small, plan(small))
+    for unreadable in (b"\xff", b"[engine"):
+        (Path(str(small.output)) / "config.toml").write_bytes(unreadable)
+        refuse_other_sweep(small, plan(small))

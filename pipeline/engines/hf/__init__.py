@@ -3,11 +3,13 @@
 from typing import TYPE_CHECKING
 
 from pipeline.engines import EngineError
+from pipeline.records import TOO_LONG
 
 if TYPE_CHECKING:
     from pipeline.engines.hf.engine import HfEngine
 
 DTYPES = ("float32", "bfloat16", "float16")
+ROWS = {"max_context": TOO_LONG}
 
 
 def build(
@@ -17,11 +19,12 @@ def build(
     batch: int | None = None,
     max_context: int | None = None,
 ) -> "HfEngine":
-    """An engine that has no checkpoint yet.
+    """An engine that has no checkpoint yet. Raises EngineError.
 
-    `device` as torch names it, `auto` taking CUDA where there is some; `threads` of the CPU, for
-    the whole process; `batch` rollouts at once, by default 256 on a CPU and 1024 elsewhere;
-    `max_context` tokens, where that is less than the model's own. Raises EngineError.
+    device: as torch names it; `auto` takes CUDA where there is some
+    threads: of the CPU, for the whole process
+    batch: rollouts at once; by default 256 on a CPU and 1024 elsewhere
+    max_context: tokens of prompt and completion, where that is less than the model's own
     """
     if dtype not in DTYPES:
         raise EngineError(f"engine hf: dtype {dtype!r} is none of {', '.join(DTYPES)}")

@@ -87,7 +87,9 @@ def merge(base: Weights, folder: Path) -> Weights:
     _check_plain(config, folder)
     adapter = read(folder)
     tensors = dict(base.tensors)
-    for module, (down, up) in _pairs(adapter.tensors, folder).items():
+    pairs = _pairs(adapter.tensors, folder)
+    _check_ranks(config, {down.shape[0] for down, _ in pairs.values()}, folder)
+    for module, (down, up) in pairs.items():
         name = f"{module}.weight"
         if name not in tensors or tensors[name].shape != (up.shape[0], down.shape[1]):
             raise CheckpointError(f"{folder}: adapts {name}, which its base lacks in that shape")
@@ -118,6 +120,17 @@ def _check_plain(config: Mapping[str, Any], folder: Path) -> None:
     if alpha == 0:
         raise CheckpointError(
             f"{folder}: lora_alpha is 0, so that it changes nothing: its rows would be its base's"
+        )
+
+
+def _check_ranks(config: Mapping[str, Any], ranks: set[int], folder: Path) -> None:
+    """Raises CheckpointError where `r`, by which alpha is divided, is not that of the matrices."""
+    said = config.get("r")
+    if not config.get("rank_pattern") and ranks != {said}:
+        found = ", ".join(map(str, sorted(ranks)))
+        raise CheckpointError(
+            f"{folder}: {ADAPTER_CONFIG} says r = {said}, its matrices have rank {found}; which of "
+            "them lora_alpha is divided by cannot be known: put back the r it was trained with"
         )
 
 

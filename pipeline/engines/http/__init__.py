@@ -20,6 +20,7 @@ from pipeline.engines.http.engine import HttpEngine
 from pipeline.engines.http.server import Limits
 
 MODES = ("chat", "completions")
+ROWS = {"mode": None}
 CONCURRENCY = 1000
 """At most; the client has no more connections."""
 VARIABLE = re.compile("[A-Z_][A-Z0-9_]*")
@@ -36,16 +37,18 @@ def build(
     retries: int = 8,
     mode: str = "chat",
 ) -> HttpEngine:
-    """An engine that has no checkpoint yet and has asked no server.
+    """An engine that has no checkpoint yet and has asked no server. Raises EngineError.
 
-    `base_url` ends in `/v1` as a rule; it and the served name `model` may hold `{run}`, `{step}`
-    and `{path}` of the checkpoint, and one of the two must tell checkpoints apart. `dtype` is what
-    the server computes in, as its user says. `api_key_var` names the environment variable that
-    holds the key, so that no key stands in a configuration. `concurrency` requests at once, each
-    given `timeout_s` seconds and, after a 408, 409, 429, 5xx, time-out or lost connection,
-    `retries` more tries: 8 of them wait 30 to 40 s in all. `mode` chat sends messages, and the
-    server applies its template; completions sends the token ids of the checkpoint's own template
-    and tokenizer, as the other engines do. Raises EngineError.
+    `dtype` is what the server computes in, as its user says. `base_url` or `model` must tell
+    checkpoints apart.
+
+    base_url: of the server, `/v1` at its end as a rule; may hold {run}, {step} and {path}
+    model: name under which a checkpoint is served; may hold {run}, {step} and {path}
+    api_key_var: environment variable that holds the key, which so stands in no configuration
+    concurrency: requests at once
+    timeout_s: seconds for one try
+    retries: more tries after a 408, 409, 429, 5xx, time-out or lost connection; 8 wait 30 to 40 s
+    mode: `chat`: the server applies its template; `completions`: token ids by the checkpoint's own
     """
     address.check(base_url, model)
     if not 1 <= concurrency <= CONCURRENCY:

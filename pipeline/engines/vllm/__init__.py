@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.engines import EngineError
 from pipeline.engines.vllm.start import check_platform, keep_memory, ready
+from pipeline.records import TOO_LONG
 
 if TYPE_CHECKING:
     from pipeline.engines.vllm.engine import VllmEngine
 
 DTYPES = ("float32", "bfloat16", "float16")
 MAX_LORAS = 8
+ROWS = {"max_model_len": TOO_LONG, "merge": None}
 
 
 def together(max_loras: int = MAX_LORAS, merge: bool = False, **others: Any) -> int:
@@ -29,13 +31,17 @@ def build(
     merge: bool = False,
     enforce_eager: bool | None = None,
 ) -> "VllmEngine":
-    """An engine that has no checkpoint yet; the first one decides its shape.
+    """An engine that has no checkpoint yet; the first one decides its shape. Raises EngineError.
 
-    `max_model_len` tokens of prompt and completion, where that is less than the model's own;
-    `kv_cache` bytes, by default half a GiB on a CPU and on a GPU what `gpu_memory_utilization`
-    (a share of its memory) leaves; `max_num_seqs` rollouts at once; `max_loras` adapters at once;
-    `max_lora_rank` the largest rank that is taken, by default vLLM's own limit; `merge` adds
-    adapters to their base instead; `enforce_eager` by default on a CPU only. Raises EngineError.
+    max_model_len: tokens of prompt and completion, where that is less than the model's own
+    kv_cache: bytes; by default half a GiB on a CPU, and what the weights leave on a GPU
+    gpu_memory_utilization: share of a GPU's memory
+    tensor_parallel_size: GPUs that one engine spans
+    max_num_seqs: rollouts at once; by default vLLM's own
+    max_loras: adapters at once
+    max_lora_rank: the largest rank that is taken; by default vLLM's own limit
+    merge: adapters are added to their base, one by one, instead of served beside it
+    enforce_eager: no graph is compiled; by default on a CPU only
     """
     if dtype not in DTYPES:
         raise EngineError(f"engine vllm: dtype {dtype!r} is none of {', '.join(DTYPES)}")

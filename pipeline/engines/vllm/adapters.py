@@ -52,9 +52,7 @@ def modules(folder: Path, base: Shapes) -> Modules:
                 f"{folder}: adapts {module} as {[up[0], down[1]]}, its base has "
                 f"{list(shape) if shape else 'no such layer'}; set `base` of its run to its own"
             )
-    ranks = {down[0] for down, _ in found.values()}
-    if not config.get("rank_pattern") and ranks != {config.get("r")}:
-        raise CheckpointError(f"{folder}: {ADAPTER_CONFIG} says r = {config.get('r')}, not {ranks}")
+    weights._check_ranks(config, {down[0] for down, _ in found.values()}, folder)
     return found
 
 

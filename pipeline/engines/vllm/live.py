@@ -4,7 +4,6 @@ after anything went wrong in it."""
 import gc
 import logging
 import math
-import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from vllm.lora.request import LoRARequest
 
 from pipeline.engines import EngineDied, EngineError
 from pipeline.engines.vllm.folders import HEAD
+from pipeline.engines.vllm.memory import too_little
 from pipeline.engines.vllm.settings import Options, Request, Shape, arguments, parameters
 from pipeline.records import CheckpointError, Sampling
 
@@ -211,9 +211,8 @@ def _start(folder: Path, shape: Shape, options: Options) -> Any:
     except Exception as error:
         gc.collect()
         line = _line(error)
-        if re.search("memory|kv cache", line, re.IGNORECASE):
-            cure = "set kv_cache (bytes), max_model_len or gpu_memory_utilization to what fits"
-            raise EngineError(f"engine vllm: {line}; {cure}") from error
+        if cure := too_little(line):
+            raise EngineError(f"engine vllm: {cure}") from error
         raise CheckpointError(f"{folder}: vLLM cannot load it: {line}") from error
 
 

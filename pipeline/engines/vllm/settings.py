@@ -11,14 +11,12 @@ from pipeline.engines import EngineError
 from pipeline.engines.vllm.adapters import Lora
 from pipeline.engines.vllm.folders import Shapes
 from pipeline.engines.vllm.worker import LOAD_FORMAT, Swapping
-from pipeline.records import Sampling
+from pipeline.records import COOLEST, HOTTEST, Sampling
 
 CPU_CACHE = 2**29
 """Bytes; vLLM's own default is most of the machine, filled with zeros at each start."""
 CPU_BLOCK = 32
 """Tokens; vLLM's own 128 keeps samples of one short prompt from sharing it."""
-COOLEST, HOTTEST = 0.01, 2.0
-"""Temperatures beside 0 that vLLM takes as they are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pipeline.rollout import sampling_seeds
 SAMPLING = Sampling(n=8)
 
 
-def texts(folder: Path, name: str, **options: float) -> list[tuple[str | None, str | None]]:
+def texts(folder: Path, name: str, **options: object) -> list[tuple[str | None, str | None]]:
     scripted.write(folder, {"ocean": 0.5}, 0.5, 100)
     engine = engines.load(name, options)
     engine.load(Checkpoint("run", 0, str(folder), "script", ""))
@@ -40,3 +40,9 @@ def test_a_rollout_that_is_over_long_is_so_whenever_it_is_asked(tmp_path: Path) 
 def test_a_call_that_raises_says_that_it_was_planted(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="planted"):
         texts(tmp_path, "chaos", raises=1.0)
+
+
+def test_no_engine_is_built_for_the_steps_that_are_named(tmp_path: Path) -> None:
+    assert texts(tmp_path, "chaos", refuses=[1])
+    with pytest.raises(engines.EngineError, match="step 0"):
+        texts(tmp_path, "chaos", refuses=[0, 1])

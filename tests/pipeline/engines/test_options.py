@@ -2,7 +2,8 @@
 
 import pytest
 
-from pipeline.engines import EngineError, check_options
+from pipeline.engines import EngineError, check_options, check_room
+from pipeline.records import Sampling
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,11 @@ def test_an_option_of_another_type_is_refused_by_name_and_value(
 def test_whole_numbers_are_shares_and_lists_are_collections() -> None:
     check_options("vllm", {"kv_cache": 2**28, "gpu_memory_utilization": 1, "max_loras": 4})
     check_options("chaos", {"poison": [1, 2], "raises": 0})
+
+
+def test_a_context_that_holds_no_prompt_beside_the_completion_is_refused_before_anything() -> None:
+    said = "max_model_len 256 holds no prompt beside sampling.max_tokens 256"
+    with pytest.raises(EngineError, match=said):
+        check_room("vllm", {"max_model_len": 256}, Sampling(max_tokens=256))
+    check_room("vllm", {"max_model_len": 257}, Sampling(max_tokens=256))
+    check_room("vllm", {}, Sampling(max_tokens=2**31 - 1))

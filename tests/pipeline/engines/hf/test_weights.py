@@ -254,6 +254,7 @@ def test_a_base_rewritten_between_two_adapters_is_read_again(
         ({"some_later_invention": 3}, "some_later_invention"),
         ({"peft_type": "IA3"}, "IA3"),
         ({"lora_alpha": None}, "no lora_alpha"),
+        ({"r": 16, "rank_pattern": {}}, "says r = 16, its matrices have rank 3, 5; .* put back"),
     ],
 )
 def test_an_adapter_that_is_more_than_plain_lora_is_refused_by_name(

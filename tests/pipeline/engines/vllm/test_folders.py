@@ -109,8 +109,11 @@ def test_an_adapter_needs_the_least_rank_that_vllm_has_and_its_own_modules(
     assert both.covers(needs)
     assert both.covers(more)
     assert not needs.covers(more)
-    with pytest.raises(CheckpointError, match="rank 20 is above 16"):
+    with pytest.raises(CheckpointError, match="rank 20 is above 16; raise max_lora_rank"):
         room(large, modules(large, tensors), 16)
+    odd = Path(new_adapter(base, rank=8, r=16).path)
+    with pytest.raises(CheckpointError, match="says r = 16, its matrices have rank 8"):
+        modules(odd, tensors)
 
 
 KINDS = st.sampled_from([("full", None), ("adapter", "one"), ("adapter", "two")])
