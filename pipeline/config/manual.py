@@ -30,8 +30,8 @@ def manual() -> str:
 
 
 def _lines(name: str) -> Iterator[str]:
-    about = ast.get_docstring(_tree(name)) or ""
-    yield f"--engine.name {name}: {about.partition(chr(10))[0].removeprefix(f'Engine `{name}`: ')}"
+    about = (ast.get_docstring(_tree(name)) or name).splitlines()[0]
+    yield f"--engine.name {name}: {about.removeprefix(f'Engine `{name}`: ')}"
     for option in options(name):
         flag = f"  --engine.{option.name.replace('_', '-')} {option.kind}"
         said = f"default: {option.default}" if option.default else "required"
@@ -60,9 +60,9 @@ def options(name: str) -> list[Option]:
 
 def _value(default: ast.expr, tree: ast.Module) -> str:
     """A default, or what the constant of the module that it names was set to."""
+    named = default.id if isinstance(default, ast.Name) else None
     for node in tree.body:
-        named = isinstance(default, ast.Name) and isinstance(node, ast.Assign)
-        if named and ast.unparse(node.targets[0]) == default.id:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == named:
             return ast.unparse(node.value)
     return ast.unparse(default)
 

@@ -36,7 +36,7 @@ def test_an_option_is_a_line_with_its_flag_type_meaning_and_default() -> None:
     lines = [" ".join(line.split()) for line in manual().splitlines()]
     assert "--engine.max-loras int adapters at once (default: 8)" in lines
     assert any(line.startswith("--engine.base-url str of the server") for line in lines)
-    assert "--engine.name hf: transformers, one live model, checkpoint after checkpoint" in lines
+    assert "--engine.name hf: transformers, one live model, checkpoint after checkpoint." in lines
 
 
 def test_the_help_of_a_sweep_ends_with_the_engines_and_imports_none_of_them() -> None:
