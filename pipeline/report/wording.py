@@ -7,7 +7,7 @@ from pipeline.report.markup import Html, element, join, table, text
 
 SHOWN = 60
 """Pairs that stand on the page."""
-COLUMNS = ("a", "b", "runs", "median", "later by", "times later", "p, Holm", "verdict", "why")
+COLUMNS = ("a v b", "runs", "median", "later by", "times later", "p, Holm", "verdict", "why")
 NOTE = (
     "Each two words, runs against runs: exact two-sided permutation test, p adjusted by Holm over "
     "all pairs. Later by, times later: b against a, in steps and as a ratio, with intervals of at "
@@ -29,7 +29,7 @@ def section(found: Mapping[str, Comparison] | str) -> Html:
 
 
 def _compared(number: int, found: Comparison) -> Html:
-    rows = [of_pair(pair) for pair in found.pairs]
+    rows = [of_pair(pair) | {"a v b": f"{pair.a} v {pair.b}"} for pair in found.pairs]
     kept = [c for c in COLUMNS if c != "why" or any(row[c] for row in rows)]
     parts = [table(f"pairs-{number}", "Every two words.", kept, rows[:SHOWN], dense=True)]
     if len(rows) > SHOWN:

@@ -156,7 +156,14 @@ def test_a_page_holds_the_verdict_of_every_two_words_with_its_shift_and_adjusted
     }
     seen = Seen(page.html(replace(study, comparisons={"": comparison.compared(groups)})))
     refuse_what_fetches(seen)
-    for said in ("resolved:ocean<midnight", "unresolved:design", "p, Holm", "0.02381", "10.0 "):
+    for said in (
+        "ocean v midnight",
+        "resolved:ocean<midnight",
+        "unresolved:design",
+        "p, Holm",
+        "0.02381",
+        "10.0 ",
+    ):
         assert said in seen.texts
     assert any("over 3 words: unresolved:design" in said for said in seen.texts)
     assert not any(said.startswith("Absent: one word") for said in seen.texts)
