@@ -12,7 +12,7 @@ from typing import Any
 from jobs import command, status
 from jobs.compare import tags
 from jobs.curves import Measured, assumed, measure, onsets
-from pipeline import comparison, curves, files, grouping, nulls, store
+from pipeline import comparison, contents, curves, files, grouping, nulls, store
 from pipeline.comparison import Comparison
 from pipeline.config import CurvesConfig, ReportConfig, read
 from pipeline.holdings import Held, holdings, settled
@@ -132,7 +132,7 @@ def _provenance(
         written = None
     return Provenance(
         facts=(
-            *provenance.facts(store.footers(firsts)),
+            *provenance.facts(contents.footers(firsts)),
             provenance.determinism(rows),
             provenance.first_weights(measured.frame),
         ),

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from jobs import command, terminal
 from jobs.curves import folder
 from pipeline.config import VerifyConfig, read
+from pipeline.findings import Report, as_records
 from pipeline.printable import one_line
-from pipeline.verify import Report, as_records, verify
+from pipeline.verify import verify
 
 LINES = 20
 """Findings of one kind that are printed; --json has them all."""

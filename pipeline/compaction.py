@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import files, manifest, store
+from pipeline import contents, exclusive, files, manifest
 from pipeline.holdings import Held, StoreError, compacted_path, holdings, read_manifest
 from pipeline.manifest import Compacted, Manifest, Part
 from pipeline.places import Where
@@ -51,7 +51,7 @@ def compact(out: Where, at: At = files.no_boundary, file_bytes: int = FILE_BYTES
     StoreError when another compaction is at it, a partition is damaged, or there is none.
     """
     staging = out / "staging" / "compaction"
-    with store.alone(staging, f"{out}: another compaction is at it now; wait for it"):
+    with exclusive.alone(staging, f"{out}: another compaction is at it now; wait for it"):
         at("begun")
         _clear(out)
         at("cleared")
@@ -92,7 +92,7 @@ def compacted_files(out: Where) -> list[Where]:
 
 
 def _keys(path: Where) -> set[str]:
-    return set(store.compacted_footers(path))
+    return set(contents.compacted_footers(path))
 
 
 @dataclass(slots=True)
@@ -159,7 +159,7 @@ class _Large:
         for part, wanted in zip(self.parts, self.hashes, strict=True):
             if part.group != group:
                 group, rows = part.group, file.read_row_group(part.group)
-            own = store.without_place(rows.slice(part.offset, part.rows))
+            own = contents.without_place(rows.slice(part.offset, part.rows))
             if rows_hash(own) != wanted:
                 raise AssertionError(f"partition {part.key} changed as it was compacted")
 
@@ -181,7 +181,7 @@ def _gather(out: Where, held: Sequence[Held], file_bytes: int) -> Iterator[_Larg
         if own[0].environment not in new or not small:
             continue
         large = None
-        for one, rows, record in store.contents(own):
+        for one, rows, record in contents.each(own):
             _refuse_damage(one, rows, record)
             if large is None:
                 schema = with_place(one, rows.slice(0, 0)).schema

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pipeline import curves, store
+from pipeline import contents, curves, store
 from pipeline.holdings import settled
 from pipeline.places import Where
 from pipeline.store import About
@@ -22,7 +22,7 @@ def reading(out: Where, about: About, use: Callable[[Any], T]) -> T:
         try:
             return use(curves.scan(files, about.gated))
         except curves.Unreadable:
-            store.refuse_damaged(files)
+            contents.refuse_damaged(files)
             raise
 
     return settled(once)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hackbait.environment import Case, canonical
 from hackbait.stage import Stage, unstaged
-from pipeline import store
+from pipeline import contents, store
 from pipeline.actors import Scorer, make_cases
 from pipeline.config import EngineBlock, EnvironmentBlock, JudgeBlock
 from pipeline.holdings import Held, StoreError, folder_of, holdings
@@ -55,7 +55,7 @@ def plan(out: Where, block: EnvironmentBlock, stage: Stage | None = None) -> lis
         raise StoreError(f"{out}: it holds no rollouts of env {block.id!r}")
     tags = store.run_tags(out)
     found: dict[str, Again] = {}
-    for one, record in zip(held, store.footers(held), strict=True):
+    for one, record in zip(held, contents.footers(held), strict=True):
         args = dict(resolve(block, Run(one.run, (), tags.get(one.run, {}))))
         again = Again(one, _work(record["identity"], args, stage))
         found.setdefault(again.partition.key, again)
@@ -97,11 +97,11 @@ def write(
     Raises StoreError, JudgeBusy, JudgeError.
     """
     work, held = again.work, again.held
-    table = store.read(held)
+    table = contents.read(held)
     rows = table.to_pylist()
     cases = make_cases(work.environment, work.shard)
     _refuse_other_prompts(held, rows, cases)
-    (footer,) = store.footers([held])
+    (footer,) = contents.footers([held])
     told = {"rejudged": {"key": held.key, "rows_hash": footer.get("rows_hash")}, **provenance}
     engine = EngineBlock(name=footer["identity"]["engine"], dtype=footer["identity"]["dtype"])
     scorer = Scorer(out, engine, told, judge=judge, answers=answers)

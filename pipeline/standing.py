@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from pipeline import files, status, store
+from pipeline import exclusive, files, status
 from pipeline.holdings import StoreError, folder_of, holdings
 from pipeline.places import Where
 from pipeline.plan import Plan
@@ -75,7 +75,7 @@ def astray(out: Where, environment: str) -> str:
 
 def is_alive(out: Where) -> bool:
     """Whether a sweep holds the output now."""
-    return store.is_held(out / "staging")
+    return exclusive.is_held(out / "staging")
 
 
 class Told:

@@ -1,37 +1,30 @@
-"""Parquet partitions: their commit by one sweep at a time, and those that are there.
+"""An output: partitions committed to it, and which are there.
 
 A partition is done when its file is there. It appears whole or not at all: written to the
 output's staging folder, synced, renamed; or put on an object store at once.
 """
 
-import fcntl
 import json
-import time
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hackbait.environment import Environment, Kind
-from pipeline import files, lease
+from pipeline import contents, exclusive, files
 from pipeline.holdings import Held, folder_of, holdings, path_of, settled
 from pipeline.holdings import StoreError as StoreError
 from pipeline.places import Remote, Where
 from pipeline.records import Partition
-from pipeline.schema import FOOTER, FOOTERS, PLACE, footer, rows_hash
+from pipeline.schema import footer, rows_hash
 
 RUNS = "runs.json"
-PATIENCE = 1.0
-"""Seconds for which a lock is asked again: `onset status` holds one for an instant."""
-SAID = {"ask", "grade", "metrics", "proxy", "true", "identity"}
-"""What every footer tells, at least."""
 ANOTHER_SWEEP = "another sweep writes there now; wait for it, or use another output"
 
 
@@ -74,7 +67,7 @@ def writing(
     StoreError when another sweep writes there; OSError when it is not writable.
     """
     staging = out / "staging"
-    with alone(staging, f"{out}: {ANOTHER_SWEEP}"):
+    with exclusive.alone(staging, f"{out}: {ANOTHER_SWEEP}"):
         files.put(config.encode(), out / "config.toml", staging, at)
         yield
 
@@ -110,189 +103,6 @@ def run_tags(out: Where) -> dict[str, dict[str, Any]]:
     return told
 
 
-@contextmanager
-def alone(staging: Where, taken: str) -> Iterator[None]:
-    """A staging folder, ours alone. StoreError, which says `taken`, when it is not.
-
-    On a disk a lock says so, which ends with the process, however that ends; on an object store a
-    lease, see there.
-    """
-    ours = _locked(staging) if isinstance(staging, Path) else lease.held(staging / "leases")
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(ours)
-        except (BlockingIOError, lease.Taken):
-            raise StoreError(taken) from None
-        yield
-
-
-def is_held(staging: Where) -> bool:
-    """Whether somebody has the staging folder alone now."""
-    if isinstance(staging, Remote):
-        return lease.is_alive(staging / "leases")
-    try:
-        with (staging / "lock").open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except BlockingIOError:
-        return True
-    return False
-
-
-@contextmanager
-def _locked(staging: Path) -> Iterator[None]:
-    """The staging folder, ours alone; what killed processes left there is cleared.
-
-    BlockingIOError when it is not ours.
-    """
-    staging.mkdir(parents=True, exist_ok=True)
-    with (staging / "lock").open("w") as lock:
-        _lock(lock, time.monotonic() + PATIENCE)
-        _clear(staging)
-        yield
-        _clear(staging)
-
-
-def _clear(staging: Path) -> None:
-    for stale in staging.glob("*.*"):
-        stale.unlink(missing_ok=True)
-
-
-def _lock(lock: Any, deadline: float) -> None:
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-
-
-def read_footer(path: Where) -> dict[str, Any]:
-    """Provenance of a partition file; StoreError when it is not one of ours."""
-    return _footer(path, read_schema(path).metadata)
-
-
-def _footer(path: Where, metadata: Mapping[bytes, bytes] | None) -> dict[str, Any]:
-    if FOOTER not in (metadata or {}):
-        raise StoreError(
-            f"{path}: not a partition of a sweep (no {FOOTER.decode()!r} in its footer)"
-        )
-    record = _table(path, (metadata or {})[FOOTER])
-    if not record.keys() >= SAID:
-        raise StoreError(f"{path}: its footer is damaged; delete the file and sweep again")
-    return record
-
-
-def _table(path: Where, text: bytes | str) -> dict[str, Any]:
-    """A JSON object of a footer. StoreError when it is none."""
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise StoreError(f"{path}: its footer is damaged; delete the file and sweep again")
-    return record
-
-
-def footers(held: Iterable[Held]) -> Iterator[dict[str, Any]]:
-    """Provenance of each partition; a compacted file is read once where its own stand together."""
-    at, known = None, {}
-    for one in held:
-        if one.part is None:
-            yield read_footer(one.at)
-            continue
-        if one.at != at:
-            at, known = one.at, compacted_footers(one.at)
-        if one.key not in known:
-            raise StoreError(f"{one.at}: partition {one.key} is not in it; run onset verify")
-        yield _table(one.at, known[one.key])
-
-
-def compacted_footers(path: Where) -> dict[str, str]:
-    """Footers, by key, of the partitions in a compacted file. StoreError when it is none."""
-    metadata = _parquet(path, lambda file: pq.read_metadata(file).metadata) or {}
-    if FOOTERS not in metadata:
-        raise StoreError(f"{path}: not a compacted file (no {FOOTERS.decode()!r} in its footer)")
-    return _table(path, metadata[FOOTERS])
-
-
-def read_schema(path: Where) -> Any:
-    """Arrow schema of a file. StoreError when it is no sound Parquet file."""
-    return _parquet(path, lambda file: pq.read_schema(file))
-
-
-def read(held: Held) -> pa.Table:
-    """Rows of a partition as they were committed, metadata left out. StoreError when damaged."""
-    part = held.part
-    if part is None:
-        rows = _parquet(held.at, lambda file: pq.ParquetFile(file).read())
-        return rows.replace_schema_metadata()
-    return without_place(_group(held.at, part.group).slice(part.offset, part.rows))
-
-
-def _group(path: Where, number: int) -> pa.Table:
-    return _parquet(path, lambda file: pq.ParquetFile(file).read_row_group(number))
-
-
-def without_place(rows: pa.Table) -> pa.Table:
-    """Rows of a compacted file as they were in their partition."""
-    own = [name for name in rows.column_names if name not in PLACE]
-    return rows.select(own).replace_schema_metadata()
-
-
-def contents(held: Sequence[Held]) -> Iterator[tuple[Held, pa.Table, dict[str, Any]]]:
-    """Partitions of one file, in its order, with their rows and footers; read a group at a time.
-
-    StoreError where it is damaged.
-    """
-    number, group = -1, pa.table({})
-    records = footers(held)
-    for one in held:
-        part = one.part
-        if part is None:
-            rows = _parquet(one.at, lambda file: pq.ParquetFile(file).read())
-            yield one, rows.replace_schema_metadata(), _footer(one.at, rows.schema.metadata)
-            continue
-        if part.group != number:
-            number, group = part.group, _group(one.at, part.group)
-        rows = group.slice(part.offset, part.rows)
-        if [rows[name].unique().to_pylist() for name in PLACE] != [[one.run], [one.step]]:
-            raise StoreError(f"{one.at}: rows of {one.key} are of another run or step")
-        yield one, without_place(rows), next(records)
-
-
-def _parquet(path: Where, use: Callable[[Any], Any]) -> Any:
-    try:
-        return files.reading(path, use)
-    except (pa.ArrowException, IndexError, OSError, ValueError) as error:
-        if isinstance(error, OSError) and (error.errno or isinstance(path, Remote)):
-            raise  # what the disk or the store says, rather than the file
-        said = " ".join(str(error).split())[:200]
-        is_own = "compacted" not in path.parts[-3:-2]
-        cure = "delete it and sweep again" if is_own else "put back a copy of it"
-        raise StoreError(f"{path}: damaged, or no Parquet file ({said}); {cure}") from None
-
-
-def refuse_damaged(paths: Iterable[Where]) -> None:
-    """StoreError for the first of the files that cannot be read; FileNotFoundError where one left.
-
-    Every footer is read before any row: a file that was cut off has none.
-    """
-    known = list(paths)
-    for path in known:
-        read_schema(path)
-    for path in known:
-        _parquet(path, _read_through)
-
-
-def _read_through(file: Any) -> None:
-    for _ in pq.ParquetFile(file).iter_batches():
-        pass
-
-
 def done(out: Where, partitions: Iterable[Partition]) -> set[str]:
     """Keys of the partitions whose rows are there.
 
@@ -320,7 +130,7 @@ def _with_reason(out: Where, keys: Collection[str], reasons: Sequence[str]) -> s
     found: set[str] = set()
     for held in holdings(out).held:
         if held.key in keys:
-            nulls = read(held).column("null_reason").drop_null().unique().to_pylist()
+            nulls = contents.read(held).column("null_reason").drop_null().unique().to_pylist()
             if any(said == r or said.startswith(f"{r}:") for said in nulls for r in reasons):
                 found.add(held.key)
                 if held.part:
@@ -347,7 +157,7 @@ def _foreign(out: Where, planned: set[Where]) -> dict[Where, dict[str, Any]]:
     present = {p: held for p, held in own.items() if p not in planned and p.parent in folders}
     elsewhere = ((p, held) for p, held in own.items() if p.parent not in folders)
     present |= dict(islice(elsewhere, 1))
-    found = footers(present.values())
+    found = contents.footers(present.values())
     return {path: record["identity"] for path, record in zip(present, found, strict=True)}
 
 
@@ -405,7 +215,9 @@ def _about(out: Where, environment: str | None) -> About:
     first = next(one for one in held if one.environment == folder)
     # Blocks of one sweep may ask tasks with and without a truth; every checkpoint has them all.
     place = first.environment, first.run, first.step
-    beside = list(footers(one for one in held if (one.environment, one.run, one.step) == place))
+    beside = list(
+        contents.footers(one for one in held if (one.environment, one.run, one.step) == place)
+    )
     record = beside[0]
     true = next((found["true"] for found in beside if found["true"]), None)
     sampling = ("temperature", "top_p", "top_k", "max_tokens", "sweep_seed")
@@ -430,7 +242,7 @@ def _read_rows(out: Where, environment: str, run: str, step: int) -> list[dict[s
         runs, steps = sorted({held.run for held in found}), sorted({held.step for held in of_run})
         have = f"its steps are {steps}" if steps else f"runs are {', '.join(runs)}"
         raise StoreError(f"{out}: no rows of run {run!r}, step {step}; {have}")
-    tables = [read(held) for held in chosen]
+    tables = [contents.read(held) for held in chosen]
     rows = pa.concat_tables(tables).to_pylist()
     return sorted(rows, key=lambda row: (row["index"], row["sample"]))
 

@@ -29,6 +29,7 @@ OWNERS = {
     "tokenizers": {"jobs/pretrain.py"},
     "pyarrow": {
         "pipeline/compaction.py",
+        "pipeline/contents.py",
         "pipeline/files.py",
         "pipeline/schema.py",
         "pipeline/store.py",

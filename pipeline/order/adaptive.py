@@ -7,7 +7,7 @@ anywhere it goes on with the same choice, and a full sweep takes over every one.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pipeline import store
+from pipeline import contents, store
 from pipeline.config import OrderBlock
 from pipeline.holdings import Held, holdings, of_path, settled
 from pipeline.order import rounds
@@ -135,7 +135,7 @@ class Adaptive:
         chosen = [one for one in own if one.environment == spec]
         at = [held.get(o.key) or of_path(store.partition_path(self.out, o)) for o in chosen]
         whole = len(chosen) == len(self._parts[place][spec])
-        return reading(map(store.read, at), build(spec), whole)
+        return reading(map(contents.read, at), build(spec), whole)
 
     def _all(self, place: Place) -> list[Partition]:
         return [one for parts in self._parts[place].values() for one in parts]

@@ -11,7 +11,7 @@ import pytest
 
 from hackbait import text
 from jobs.__main__ import main
-from pipeline import rejudging, store
+from pipeline import contents, rejudging, store
 from pipeline.holdings import holdings
 
 Shown = Callable[..., Any]
@@ -64,8 +64,8 @@ def test_the_new_output_is_sound_and_says_what_it_came_from(
     out = swept.parent / "swept-rejudged"
     assert main(["verify", str(out)]) == 0
     held = {one.key: one for one in holdings(swept).held}
-    for record in store.footers(holdings(out).held):
-        source = store.read_footer(held[record["rejudged"]["key"]].at)
+    for record in contents.footers(holdings(out).held):
+        source = contents.read_footer(held[record["rejudged"]["key"]].at)
         assert record["rejudged"]["rows_hash"] == source["rows_hash"]
         assert record["rejudged_from"] == str(swept)
         unchanged = {"grade", "grader_fingerprint"}
@@ -144,7 +144,7 @@ def test_a_dry_run_says_what_would_be_graded_and_writes_nothing(
 
 def test_only_a_graders_own_failures_are_graded_again(swept: Path) -> None:
     (one, *_) = holdings(swept).held
-    rows = store.read(one).to_pylist()
+    rows = contents.read(one).to_pylist()
     whys = [None, "grader: ValueError: x", "prompt_too_long"]
     told = [{**rows[i], "null_reason": why} for i, why in enumerate(whys)]
     again = rejudging.rollouts(told)

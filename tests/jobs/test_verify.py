@@ -17,9 +17,10 @@ from pipeline import schema, store
 from pipeline.checkpoints import scripted
 from pipeline.compaction import compact, compacted_files
 from pipeline.config import SweepConfig
+from pipeline.findings import Report
 from pipeline.plan import plan
 from pipeline.records import Written
-from pipeline.verify import Report, verify
+from pipeline.verify import verify
 
 SweepHere = Callable[..., list[Written]]
 

@@ -21,7 +21,7 @@ import ray
 
 from jobs import sweep
 from jobs.curves import measure
-from pipeline import cluster, onset, store
+from pipeline import cluster, contents, onset, store
 from pipeline.checkpoints import scripted
 from pipeline.cluster.workers import STARTS, Workers
 from pipeline.config import ClusterBlock, CurvesConfig, SweepConfig
@@ -178,7 +178,7 @@ def test_the_resolved_configuration_and_the_runs_tags_lie_beside_the_rows(tmp_pa
     saved = tomllib.loads((tmp_path / "out/config.toml").read_text())
     assert saved["cases"] == {"count": 256, "shard": 128}
     assert set(store.about(tmp_path / "out").tags) == {"a"}
-    footers = [store.read_footer(p) for p in store.partition_files(tmp_path / "out")]
+    footers = [contents.read_footer(p) for p in store.partition_files(tmp_path / "out")]
     assert {json.dumps(f["ask"]) for f in footers} == {'{"seed": 0, "task": "add3digit"}'}
 
 
@@ -222,7 +222,7 @@ def test_a_signal_lets_finished_partitions_be_written_and_the_rest_is_owed(
     assert "are owed; run the same command to go on" in capsys.readouterr().err
     files = store.partition_files(wanted.output)
     assert 0 < len(files) < len(plan(wanted).partitions)
-    assert all(store.read_footer(path)["env"] == "hackword" for path in files)
+    assert all(contents.read_footer(path)["env"] == "hackword" for path in files)
     assert [p.name for p in (wanted.output / "staging").iterdir()] == ["lock"]
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from hackbait import hackword
-from pipeline import compaction, curves, manifest, schema, store
+from pipeline import compaction, contents, curves, manifest, schema, store
 from pipeline.compaction import compact
 from pipeline.config import SweepConfig
 from pipeline.holdings import holdings, settled
@@ -96,7 +96,7 @@ def test_footers_stay_with_the_rows(small: SweepConfig, sweep_here: SweepHere) -
 
 def _footers(out: Path) -> list[tuple[store.Held, dict[str, object]]]:
     held = holdings(out).held
-    return list(zip(held, store.footers(held), strict=True))
+    return list(zip(held, contents.footers(held), strict=True))
 
 
 def test_a_second_compaction_takes_in_what_came_since_and_merges_small_files(
@@ -398,7 +398,7 @@ class Output(RuleBasedStateMachine):
         keys = {POOL[number].key for number in self.committed}
         assert store.done(self.out, POOL) == keys
         found = holdings(self.out)
-        assert {held.key: len(store.read(held)) for held in found.held} == dict.fromkeys(keys, 2)
+        assert {held.key: len(contents.read(held)) for held in found.held} == dict.fromkeys(keys, 2)
         wanted = sorted(f"{number} {s} ocean" for number in self.committed for s in (0, 1))
         if found.files:
             rows = curves.scan(found.files).collect()

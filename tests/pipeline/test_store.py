@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hackbait import hackword
-from pipeline import files, lease, schema, store
+from pipeline import contents, files, lease, schema, store
 from pipeline.places import Where, where
 from pipeline.plan import build, name_partition
 from pipeline.records import (
@@ -104,7 +104,7 @@ def test_a_partition_is_one_row_group_and_its_footer_tells_what_made_it(tmp_path
     write(tmp_path, where)
     (path,) = store.partition_files(tmp_path)
     assert pq.ParquetFile(path).num_row_groups == 1
-    footer = store.read_footer(path)
+    footer = contents.read_footer(path)
     assert footer["identity"] == json.loads(where.identity)
     assert footer["metrics"] == {"r_hack": "binary", "r_true": "binary"}
     assert footer["versions"] == {"pyarrow": "26"}
@@ -244,7 +244,7 @@ def test_a_store_far_away_holds_what_a_folder_here_holds(bucket: str, tmp_path: 
     for far, here in pairs:
         assert str(far).removeprefix(str(out)) == str(here).removeprefix(str(tmp_path))
         assert files.read_bytes(far) == files.read_bytes(here)
-        assert store.read_footer(far) == store.read_footer(here)
+        assert contents.read_footer(far) == contents.read_footer(here)
     assert store.done(out, names) == {p.key for p in names}
     assert store.foreign(out, names) == {}
     assert store.foreign(out, names[:1]) == dict.fromkeys(

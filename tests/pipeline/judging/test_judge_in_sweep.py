@@ -13,7 +13,7 @@ import tomli_w
 
 import hackbait
 from jobs.__main__ import main
-from pipeline import cluster, store, unjudged
+from pipeline import cluster, contents, store, unjudged
 from pipeline.checkpoints import scripted
 from pipeline.config import ClusterBlock, SweepConfig
 from pipeline.judging.replies import opened
@@ -115,7 +115,7 @@ def test_several_score_actors_ask_one_server_and_every_rollout_is_judged(
 
 
 def footers(out: Path) -> list[dict[str, Any]]:
-    return [store.read_footer(path) for path in store.partition_files(out)]
+    return [contents.read_footer(path) for path in store.partition_files(out)]
 
 
 def test_an_engine_judges_beside_the_sweep_as_it_judges_the_stored_rollouts_later(
