@@ -126,11 +126,11 @@ def _check_plain(config: Mapping[str, Any], folder: Path) -> None:
 def _check_ranks(config: Mapping[str, Any], ranks: set[int], folder: Path) -> None:
     """Raises CheckpointError where `r`, by which alpha is divided, is not that of the matrices."""
     said = config.get("r")
-    if not config.get("rank_pattern") and ranks != {said}:
+    if not config.get("rank_pattern") and list(ranks) != [said]:
         found = ", ".join(map(str, sorted(ranks)))
         raise CheckpointError(
-            f"{folder}: {ADAPTER_CONFIG} says r = {said}, its matrices have rank {found}; which of "
-            "them lora_alpha is divided by cannot be known: put back the r it was trained with"
+            f"{folder}: {ADAPTER_CONFIG} says r = {said!r:.40}, its matrices have rank {found}; by "
+            "which lora_alpha is to be divided cannot be known: put back the r it was trained with"
         )
 
 
