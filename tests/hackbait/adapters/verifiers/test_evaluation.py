@@ -290,6 +290,7 @@ print(json.dumps(paid))
 def test_the_block_for_prime_rl_is_one_that_verifiers_takes(
     id: str, tasksets: Installed, tmp_path: Path
 ) -> None:
+    """prime-rl hands `env` of a source to these classes; itself it is on no package index."""
     source = FOLDERS / id / "prime-rl.toml"
     program = tmp_path / "block.py"
     program.write_text(BLOCK, "utf-8")
