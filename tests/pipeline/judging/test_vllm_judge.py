@@ -1,7 +1,6 @@
 """vLLM as a judge, its own OpenAI server and the engine, with the shipped policy: the protocol."""
 
 import asyncio
-import os
 import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -14,41 +13,27 @@ import tomli_w
 import hackbait
 from hackbait.judge import Call, Panel
 from jobs.__main__ import main
-from jobs.bench import _vllm_server
 from pipeline.checkpoints.single import single
 from pipeline.config import EngineBlock, JudgeBlock
 from pipeline.judging import JudgeEngine, served
 from pipeline.judging.replies import opened
+from tests.pipeline.vllm_server import serving
 
 pytestmark = [
     pytest.mark.vllm,
+    pytest.mark.filterwarnings("ignore"),  # vLLM's and torch's own
     pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed"),
 ]
 
 POLICY = Path(hackbait.__file__).parent / "policy"
-SETTINGS = {
-    "dtype": "float32",
-    "max_model_len": 2048,
-    "enforce_eager": True,
-    "kv_cache_memory_bytes": 2**27,
-    "max_num_seqs": 32,
-}
-ENVIRONMENT = {
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "VLLM_NO_USAGE_STATS": "1",
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-}
 VOTES, RETRIES, TOKENS = 3, 1, 12
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("server")
-    told = os.environ | ENVIRONMENT
-    with _vllm_server.serving(str(POLICY), SETTINGS, folder, told) as server:
-        yield f"http://127.0.0.1:{server.port}/v1"
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving(POLICY, log, ("peer",), 2048) as address:
+        yield address
 
 
 @pytest.fixture(autouse=True)

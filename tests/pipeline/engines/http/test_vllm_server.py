@@ -1,13 +1,6 @@
 """vLLM's own server with the shipped policy, against engine `hf` on the same weights."""
 
-import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +13,7 @@ from pipeline import engines
 from pipeline.engines.http import build
 from pipeline.records import Checkpoint, CheckpointError, Completion, Sampling
 from pipeline.rollout import sampling_seeds
+from tests.pipeline.vllm_server import serving
 
 pytestmark = [
     pytest.mark.vllm,
@@ -27,58 +21,16 @@ pytestmark = [
 ]
 
 POLICY = Path(__file__).parents[4] / "hackbait/policy"
-START_SECONDS = 300
 CONTEXT = 160
 GREEDY = Sampling(n=1, temperature=0, max_tokens=12)
-ENVIRONMENT = {
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "VLLM_NO_USAGE_STATS": "1",
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-}
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a server that has the policy under two names."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(POLICY)]
-    words += [
-        "--served-model-name",
-        "policy",
-        "policy-0",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        f"{port}",
-    ]
-    words += ["--dtype", "float32", "--max-model-len", f"{CONTEXT}", "--enforce-eager"]
-    words += ["--kv-cache-memory-bytes", f"{2**27}", "--max-num-seqs", "32"]
     log = tmp_path_factory.mktemp("server") / "log"
-    with log.open("wb") as file:
-        server = subprocess.Popen(
-            words, env=os.environ | ENVIRONMENT, stdout=file, stderr=subprocess.STDOUT
-        )
-        try:
-            wait(f"http://127.0.0.1:{port}/health", server, log)
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            server.terminate()
-            server.wait(60)
-
-
-def wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(1)
-    pytest.fail(f"no server: {log.read_text('utf-8')[-2000:]}")
+    with serving(POLICY, log, ("policy", "policy-0"), CONTEXT) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
