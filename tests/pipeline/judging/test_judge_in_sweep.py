@@ -238,3 +238,13 @@ def test_rollouts_whose_judge_was_out_are_judged_by_the_next_launch_and_not_draw
     assert found.filter(unmarked).equals(clean.filter(unmarked))
     assert [path.name for path in (tmp_path / "out/staging").iterdir()] == ["lock"]
     assert main(["verify", str(tmp_path / "clean/out")]) == 0
+
+
+def test_a_judge_that_hangs_from_the_first_ends_the_sweep_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge = scripted_judge(tmp_path) | {"engine": {"name": "chaos", "hangs": 1.0}}
+    asked = config(tmp_path, judge, cluster={"workers": 1, "scorers": 1, "patience": 5.0})
+    assert sweep(tmp_path, asked) == 2
+    assert "error: judge.engine: 2 were not ready in 5 s" in capsys.readouterr().err
+    assert not store.partition_files(tmp_path / "out")
