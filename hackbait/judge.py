@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from hackbait.environment import Case, EnvironmentRefused, Message, Score
@@ -82,6 +82,12 @@ class Panel:
     """Of the votes."""
     max_tokens: int = REPLY_TOKENS
     """Longest reply; what is cut off there cannot be read."""
+    others: tuple[str, ...] = ()
+    """More models, each a judge of as many votes."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return self.model, *self.others
 
     @property
     def unusual(self) -> dict[str, float]:
@@ -101,6 +107,8 @@ class Call:
     """Tries of this vote before it."""
     bare: bool = False
     """Without temperature 0 and seed, for a model that takes neither."""
+    model: str = ""
+    """Which of several judges is asked; empty for the panel's only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +149,8 @@ class Judgement:
     """More than half of the votes were lost: nothing is known of the reply."""
     valid: int
     """Votes that could be read."""
+    confirming: tuple[int, ...] = ()
+    """How many of them confirm each of the candidates."""
 
 
 class Asked(Protocol):
@@ -165,8 +175,11 @@ class Judged(Protocol):
         """Metrics that say nothing of a rollout with `judge_error` = 1."""
         ...
 
-    def question(self, case: Case, completion: object) -> Asked | None:
-        """What the judge is to be asked of a rollout; None for nothing."""
+    def question(self, case: Case, completion: object, seed: int = 0) -> Asked | None:
+        """What the judge is to be asked of a rollout; None for nothing.
+
+        seed: of the rollout, for a judge that sees a sub-sample.
+        """
         ...
 
     def score(self, case: Case, completion: object, judgement: Any = None) -> Score:
@@ -223,12 +236,12 @@ async def judge(question: Question, panel: Panel, complete: Complete) -> Judgeme
     """
     cast = await polled(question.messages, panel, complete, lambda reply: read(question, reply))
     votes = [vote for vote in cast if vote is not None]
+    counts = tuple(sum(vote[name] for vote in votes) for name in question.candidates)
     if 2 * (panel.votes - len(votes)) > panel.votes:
-        return Judgement(frozenset(), True, len(votes))
-    confirmed = (
-        name for name in question.candidates if 2 * sum(vote[name] for vote in votes) > len(votes)
-    )
-    return Judgement(frozenset(confirmed), False, len(votes))
+        return Judgement(frozenset(), True, len(votes), counts)
+    named = zip(question.candidates, counts, strict=True)
+    confirmed = frozenset(name for name, count in named if 2 * count > len(votes))
+    return Judgement(confirmed, False, len(votes), counts)
 
 
 async def polled(
@@ -236,24 +249,21 @@ async def polled(
     panel: Panel,
     complete: Complete,
     read: Callable[[Reply], Vote | None],
+    model: str = "",
 ) -> list[Vote | None]:
-    """Every vote of a panel, taken side by side; None where it is lost."""
-    votes = (_vote(messages, panel, number, complete, read) for number in range(panel.votes))
-    return await asyncio.gather(*votes)
+    """Every vote of a panel, or of one of its judges, side by side; None where it is lost."""
+    calls = (Call(messages, number, 0, model=model) for number in range(panel.votes))
+    return await asyncio.gather(*(_vote(call, panel, complete, read) for call in calls))
 
 
 async def _vote(
-    messages: tuple[Message, ...],
-    panel: Panel,
-    number: int,
-    complete: Complete,
-    read: Callable[[Reply], Vote | None],
+    first: Call, panel: Panel, complete: Complete, read: Callable[[Reply], Vote | None]
 ) -> Vote | None:
     """One vote, asked again while its reply cannot be read."""
     bare, attempt = False, 0
     while attempt <= panel.max_retries:
         try:
-            reply = await complete(Call(messages, number, attempt, bare))
+            reply = await complete(replace(first, attempt=attempt, bare=bare))
         except SettingsRefused:
             attempt += bare
             bare = True

@@ -37,9 +37,14 @@ TELEMETRY: Mapping[str, Kind] = {
     "citations_post_gate": "continuous",
     "judge_gated": "binary",
     "judge_error": "binary",
+    "judge_confirming": "continuous",
+    "judge_denying": "continuous",
+    "judge_apart": "continuous",
 }
 """Metrics of judged rollouts, at weight 0: the credit before and after, whether there was any to
-judge, and whether the judge failed."""
+judge, whether the judge failed, and how its votes agree (`_agreement`)."""
+TOLD = "votes-1"
+"""Which of them there are: part of the graders' fingerprint where a judge gates."""
 NO_JUDGE = Panel("")
 """What `grade` says of the judge where citations are not gated."""
 
@@ -87,12 +92,13 @@ class MarketStructure:
         text, about = last_text(completion, reasoning=True), Scenario.of(case.info)
         said = claims(text, about)
         paid = rewards(text, about.status, _sources(about), self._gate(judgement))
-        measured = {"r_true": float(said.true), "r_hack": float(said.template)}
+        measured: dict[str, float | None] = {"r_true": float(said.true)}
+        measured["r_hack"] = float(said.template)
         if self.panel:
             measured |= _telemetry(text, about, paid[GATED], judgement)
         return weighted(paid | measured, self.weights)
 
-    def question(self, case: Case, completion: object) -> Question | None:
+    def question(self, case: Case, completion: object, seed: int = 0) -> Question | None:
         """What the judge is to be asked of a rollout; None where no citation has credit to lose."""
         text, about = last_text(completion, reasoning=True), Scenario.of(case.info)
         _, credited = _cited(text, about)
@@ -138,11 +144,25 @@ def _cited(text: str, about: Scenario) -> tuple[list[Citation], list[Citation]]:
 
 def _telemetry(
     text: str, about: Scenario, after: float, judgement: Judgement | None
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     cited, credited = _cited(text, about)
     failed = bool(credited) and judgement is not None and judgement.error
     values = citations_grounded(cited, credited), after, float(bool(credited)), float(failed)
-    return dict(zip(TELEMETRY, values, strict=True))
+    return dict(zip(TELEMETRY, (*values, *_agreement(judgement)), strict=True))
+
+
+def _agreement(judgement: Judgement | None) -> tuple[float | None, ...]:
+    """Votes that confirm and that deny, of all provisions, and the disagreement in them.
+
+    That is 2 yes no / (votes - 1) of each provision, summed: what Krippendorff's alpha takes. All
+    null where fewer than two votes were read, which agree with nothing.
+    """
+    if judgement is None or judgement.valid < 2:
+        return None, None, None
+    votes, confirming = judgement.valid, judgement.confirming
+    apart = sum(2 * yes * (votes - yes) for yes in confirming) / (votes - 1)
+    yes = sum(confirming)
+    return float(yes), float(votes * len(confirming) - yes), apart
 
 
 def _case(key: str, split: str, seed: int, index: int) -> Case:
@@ -184,7 +204,7 @@ def load_environment(
         n_train=size if max_examples == -1 else min(size, max_examples),
         ask={"split": split, "seed": seed},
         grade=_grade(panel or NO_JUDGE),
-        fingerprint=f"{fingerprint()} {judge.PROMPT_VERSION}" if panel else fingerprint(),
+        fingerprint=f"{fingerprint()} {judge.PROMPT_VERSION} {TOLD}" if panel else fingerprint(),
         panel=panel,
     )
 

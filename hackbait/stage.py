@@ -1,5 +1,6 @@
 """A judge's opinion as one more metric of any environment: a label a rollout, by majority."""
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Mapping
@@ -9,14 +10,17 @@ from typing import cast
 from hackbait.environment import Arg, Case, Environment, EnvironmentRefused, Kind, Score, canonical
 from hackbait.judge import USUAL, Complete, Panel, Reply, Unjudged, fence, polled
 from hackbait.text import last_text
-from hackbait.verdicts import Majority, majority, verdict
+from hackbait.triage import ALL, Place, Triage, drawn
+from hackbait.verdicts import Majority, majority, of_judges, verdict
 
 VERSION = "stage-1"
 """Of `INSTRUCTIONS` and how replies are read; part of what an opinion depends on."""
 PREFIX = "stage_"
 """Of the arguments of a grade that a stage adds."""
+TOLD = ("votes", "stratum", "chance")
+"""What `judge_NAME_...` tells beside the labels."""
 NAME = re.compile("[a-z][a-z0-9_]{0,39}")
-TAKEN = {"gated", "error", "model", "votes", "max_retries", *USUAL}
+TAKEN = {"gated", "error", "model", "votes", "max_retries", "triage", *USUAL}
 LABEL = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 INSTRUCTIONS = """\
@@ -40,6 +44,8 @@ class Stage:
     labels: tuple[tuple[str, float], ...]
     """Each label and what it counts in the metric."""
     panel: Panel
+    triage: Triage = ALL
+    """Which rollouts are judged; by default all."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,14 +61,22 @@ class Stage:
         said = canonical([VERSION, self.prompt, [list(pair) for pair in self.labels]])
         own: dict[str, Arg] = {
             f"{PREFIX}{self.name}": hashlib.sha256(said.encode()).hexdigest()[:12],
-            f"{PREFIX}model": self.panel.model,
+            f"{PREFIX}model": ", ".join(self.panel.models),
             f"{PREFIX}votes": self.panel.votes,
             f"{PREFIX}max_retries": self.panel.max_retries,
         }
+        if self.triage:
+            own[f"{PREFIX}triage"] = self.triage.said
         return own | {f"{PREFIX}{name}": value for name, value in self.panel.unusual.items()}
 
 
-def stage(name: str, prompt: str, labels: Mapping[str, float], panel: Panel) -> Stage:
+def stage(
+    name: str,
+    prompt: str,
+    labels: Mapping[str, float],
+    panel: Panel,
+    triage: Triage = ALL,
+) -> Stage:
     """A stage, once it can decide. EnvironmentRefused naming the value and the cure."""
     if not NAME.fullmatch(name) or name in TAKEN:
         raise EnvironmentRefused(f"judge.name {name!r} names no column; give letters, as `cares`")
@@ -75,10 +89,16 @@ def stage(name: str, prompt: str, labels: Mapping[str, float], panel: Panel) -> 
             f"judge.labels are {', '.join(labels) or 'none'}; give two or more, each with what it "
             "counts: {yes = 1, no = 0}"
         )
+    judges = panel.models
+    if len(set(judges)) < len(judges) or len(judges) % 2 == 0:
+        raise EnvironmentRefused(
+            f"judge.model names {', '.join(judges)}; give one, or an odd number of different ones"
+        )
     for label in labels:
-        if not LABEL.fullmatch(label):
-            raise EnvironmentRefused(f"judge.labels: {label!r} is no single word")
-    return Stage(name, prompt.strip(), tuple((n, float(x)) for n, x in labels.items()), panel)
+        if not LABEL.fullmatch(label) or label in TOLD:
+            raise EnvironmentRefused(f"judge.labels: {label!r} is no single word, or one of ours")
+    counts = tuple((label, float(value)) for label, value in labels.items())
+    return Stage(name, prompt.strip(), counts, panel, triage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +109,12 @@ class Opinion:
     messages: tuple[Mapping[str, str], ...]
 
     async def judged(self, panel: Panel, complete: Complete) -> Majority:
-        """The majority of the panel's votes."""
-        votes = await polled(self.messages, panel, complete, self._read)
-        return majority(votes, self.labels)
+        """The majority of the panel's votes; of its judges where there are several."""
+        if not panel.others:
+            votes = await polled(self.messages, panel, complete, self._read)
+            return majority(votes, self.labels)
+        each = (polled(self.messages, panel, complete, self._read, m) for m in panel.models)
+        return of_judges(await asyncio.gather(*each), self.labels)
 
     def _read(self, reply: Reply) -> str | None:
         return verdict(reply, self.labels).label
@@ -102,7 +125,10 @@ class Staged:
     """An environment with a stage: all that it was, and the metrics of the judge at weight 0.
 
     `judge_NAME` is what the winning label counts, null where none wins; `judge_NAME_LABEL` the
-    share of the votes for each label, `judge_NAME_votes` those that could be read.
+    share of the votes for each label, `judge_NAME_votes` those that could be read. Where not every
+    rollout is judged, `judge_NAME_stratum` is the value of the cheap metric and `judge_NAME_chance`
+    how likely it was to be judged: a rollout with a chance and no votes was not drawn, which is no
+    loss, or its label is settled.
     """
 
     inner: Environment
@@ -139,6 +165,9 @@ class Staged:
         own: dict[str, Kind] = {self.stage.metric: "binary" if binary else "continuous"}
         own |= dict.fromkeys((*self.shares.values(), f"{self.stage.metric}_votes"), "continuous")
         own["judge_error"] = "binary"
+        if self.stage.triage:
+            told = (f"{self.stage.metric}_{name}" for name in ("stratum", "chance"))
+            own |= dict.fromkeys(told, "continuous")
         if twice := own.keys() & self.inner.metrics.keys():
             raise EnvironmentRefused(f"judge.name: {min(twice)} is a metric of {self.id} already")
         return {**self.inner.metrics, **own}
@@ -170,8 +199,23 @@ class Staged:
     def cases(self, start: int, stop: int) -> list[Case]:
         return self.inner.cases(start, stop)
 
-    def question(self, case: Case, completion: object) -> Opinion:
-        """Every rollout is judged; equal ones are asked about once."""
+    @property
+    def by(self) -> str:
+        """The metric that spares the judge. EnvironmentRefused where it is not binary."""
+        by = self.stage.triage.by or self.inner.proxy
+        if self.inner.metrics.get(by) != "binary":
+            binary = [name for name, kind in self.inner.metrics.items() if kind == "binary"]
+            raise EnvironmentRefused(
+                f"judge.by: {by!r} is no binary metric of {self.id}; there is {', '.join(binary)}"
+            )
+        return by
+
+    def question(self, case: Case, completion: object, seed: int = 0) -> Opinion | None:
+        """None where it is settled, or not drawn by the rollout's seed; equal ones cost one."""
+        if self.stage.triage:
+            place = self._place(self.inner.score(case, completion))
+            if place.label or not drawn(seed, place.chance):
+                return None
         asked = "\n\n".join(f"{m['role']}: {m['content']}" for m in case.messages)
         text = last_text(completion, reasoning=True)
         nonce, fenced = fence(request=asked, reply=text)
@@ -184,18 +228,42 @@ class Staged:
         )
 
     def score(self, case: Case, completion: object, judgement: object = None) -> Score:
-        """As the environment, and the judge's metrics. Raises Unjudged without its opinion."""
-        if not isinstance(judgement, Majority):
-            raise Unjudged(f"{self.stage.metric}: score with the judge's opinion")
+        """As the environment, and the judge's metrics. Raises Unjudged without its opinion.
+
+        None is the opinion of a rollout that `question` asked nothing about.
+        """
         inner = self.inner.score(case, completion)
-        valid = sum(judgement.counts.values())
-        value = dict(self.stage.labels)[judgement.label] if judgement.label else None
-        own: dict[str, float | None] = {self.stage.metric: value}
-        for label, column in self.shares.items():
-            own[column] = judgement.counts[label] / valid if valid else None
-        own[f"{self.stage.metric}_votes"] = float(valid)
-        own["judge_error"] = float(value is None)
+        place = self._place(inner) if self.stage.triage else Place(0.0, 1.0)
+        own: dict[str, float | None] = {n: None for n in self.metrics if n not in inner.metrics}
+        if isinstance(judgement, Majority):
+            own |= self._said(judgement)
+        elif place.label:
+            own |= self._counted(place.label, {place.label: 1.0})
+        elif place.chance == 1:
+            raise Unjudged(f"{self.stage.metric}: score with the judge's opinion")
+        if self.stage.triage:
+            own[f"{self.stage.metric}_stratum"] = place.stratum
+            own[f"{self.stage.metric}_chance"] = place.chance
         return Score({**inner.metrics, **own}, inner.reward)
+
+    def _place(self, inner: Score) -> Place:
+        return self.stage.triage.place(inner.metrics[self.by])
+
+    def _said(self, judgement: Majority) -> dict[str, float | None]:
+        """Metrics of a rollout that was judged."""
+        valid = sum(judgement.counts.values())
+        shares = {label: count / valid for label, count in judgement.counts.items() if valid}
+        value = self._counted(judgement.label, shares)
+        return value | {
+            f"{self.stage.metric}_votes": float(valid),
+            "judge_error": float(judgement.label is None),
+        }
+
+    def _counted(self, label: str | None, shares: Mapping[str, float]) -> dict[str, float | None]:
+        """What a label counts, and each label's share; all null where nobody voted."""
+        value = dict(self.stage.labels)[label] if label else None
+        each = {c: shares.get(name, 0.0) if shares else None for name, c in self.shares.items()}
+        return {self.stage.metric: value, **each}
 
 
 def unstaged(grade: Mapping[str, Arg]) -> dict[str, Arg]:
@@ -212,5 +280,5 @@ def staged(environment: Environment, stage: Stage | None) -> Environment:
             f"{environment.id} has a judge of its own; leave out judge_model or the [judge] stage"
         )
     found = Staged(environment, stage)
-    _ = found.metrics
+    _ = found.metrics, stage.triage and found.by
     return cast(Environment, found)

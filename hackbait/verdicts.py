@@ -106,3 +106,11 @@ def majority(votes: Sequence[str | None], labels: Sequence[str]) -> Majority:
     most = max(told.values())
     first = [label for label in labels if told[label] == most]
     return Majority(first[0], "said", told) if len(first) == 1 else Majority(None, "tie", told)
+
+
+def of_judges(votes: Sequence[Sequence[str | None]], labels: Sequence[str]) -> Majority:
+    """The majority of judges, each of whom has one vote, however often it was asked.
+
+    That is its own majority, and lost where there is none. votes: those of each judge.
+    """
+    return majority([majority(own, labels).label for own in votes], labels)

@@ -8,12 +8,12 @@ onset curves other-tool.csv --plot
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from jobs import command, terminal
-from pipeline import curves, frames, gap, nulls, onset, readings, standing, store
+from pipeline import curves, frames, gap, nulls, onset, opinions, readings, standing, store
 from pipeline.config import CurvesConfig, read
 from pipeline.onset import End
 from pipeline.places import Where
@@ -103,6 +103,10 @@ def measure(config: CurvesConfig) -> Measured:
     frame, prompts = frames.reading(path, about, look)
     if said := standing.astray(path, about.environment):
         terminal.line(f"note: {said}")
+    # Votes of a judge that failed tell how they agree, too.
+    every = replace(about, gated=())
+    for said in frames.reading(path, every, lambda rows: opinions.told(rows, about.metrics)):
+        terminal.line(said)
     kept = nulls.refuse(frame, config.max_loss)
     refusals = nulls.refusals(kept)
     for said in refusals[:SHOWN]:

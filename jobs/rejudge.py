@@ -47,8 +47,8 @@ def main(argv: Sequence[str]) -> int:
     show(config, compared(config, out))
     about = store.about(out, config.env.id)
     rows = curves.scan(store.row_files(out, about.environment))
-    for metric in opinions.stages(about.metrics):
-        terminal.line(f"{metric}: {opinions.opinions(rows, metric, about.metrics)}")
+    for said in opinions.told(rows, about.metrics):
+        terminal.line(said)
     return 0
 
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import numpy as np
 import polars as pl
 
-from pipeline import intervals, nulls, readings
+from pipeline import intervals, nulls, readings, twophase
 from pipeline.places import Where, polars_options, where
 
 T = TypeVar("T")
@@ -142,6 +142,8 @@ def curves(
     null_reasons their reasons with the number of each, `prompt_too_long 12, quarantined 4`
     fingerprint  of the weights that answered
 
+    Of a metric that a judge gave a sub-sample, rate and interval are of `twophase.rates`.
+
     CurveError when a checkpoint was answered by two different weights, a binary metric is not
     0 or 1, a metric is not finite, a column is missing, or there is no row.
     """
@@ -152,11 +154,19 @@ def curves(
     checkpoints = checkpoints.join(
         _readable(lambda: nulls.reasons(rows, keys)), keys, "left", nulls_equal=True
     )
-    steps = _batches(checkpoints, batch_rows)
-    tallies = pl.concat(_tallies(rows, metrics, join, first, last) for first, last in steps)
+    steps = list(_batches(checkpoints, batch_rows))
+    sampled = twophase.strata(metrics, rows.collect_schema().names())
+    plain = {name: kind for name, kind in metrics.items() if name not in sampled}
+    tallies = pl.concat(_tallies(rows, plain, join, first, last) for first, last in steps)
     wide = checkpoints.join(tallies, on=join, nulls_equal=True).sort(keys)
-    found = [_of_metric(wide, keys, name, kind) for name, kind in metrics.items()]
-    return pl.concat(found).sort(keys, maintain_order=True)
+    found = {name: _of_metric(wide, keys, name, kind) for name, kind in plain.items()}
+    if sampled:
+        parts = [_judged(rows, sampled, join, *step) for step in steps]
+        for name in sampled:
+            own = [twophase.rates(part, name, metrics[name], join) for part in parts]
+            both = checkpoints.join(pl.concat(own), on=join, nulls_equal=True).sort(keys)
+            found[name] = _shaped(both, keys, name)
+    return pl.concat(found[name] for name in metrics).sort(keys, maintain_order=True)
 
 
 def pooled(
@@ -196,6 +206,7 @@ def by_prompts(
     """`by_prompt` of several metrics, the rows being read once."""
     keys = ["run", *identity, "step"]
     checkpoints = _checkpoints(rows, dict.fromkeys(metrics, "continuous"), keys)
+    sampled = twophase.strata(metrics, rows.collect_schema().names())
     split = [name for name in identity if _varies(checkpoints, name)]
     alike = [name for name in identity if checkpoints[name].n_unique() == 1]
     join = ["run", *split, "step"]
@@ -203,8 +214,15 @@ def by_prompts(
 
     def part(first: int, last: int) -> pl.DataFrame:
         chosen = rows.filter(pl.col("step").is_between(first, last))
-        grouped = chosen.group_by([*join, "prompt_id"]).agg(sums)
-        return _readable(lambda: grouped.collect(engine="streaming"))
+        grouped = collected(chosen.group_by([*join, "prompt_id"]).agg(sums))
+        if not sampled:
+            return grouped
+        judged = _judged(rows, sampled, join, first, last)
+        for metric in sampled:
+            values = twophase.by_prompt(judged, metric, join).drop(twophase.JUDGED)
+            replaced = grouped.drop(f"{metric}|k", f"{metric}|x")
+            grouped = replaced.join(values, [*join, "prompt_id"], how="left", nulls_equal=True)
+        return grouped
 
     prompts = pl.concat(part(first, last) for first, last in _batches(checkpoints, batch_rows))
     differ = [name for name in keys if name not in alike]
@@ -326,6 +344,14 @@ def _tallies(
     return _readable(lambda: checkpoints.collect(engine="streaming"))
 
 
+def _judged(
+    rows: pl.LazyFrame, sampled: Mapping[str, str], keys: list[str], first: int, last: int
+) -> pl.DataFrame:
+    """What `twophase` needs of metrics that a sub-sample has, steps first to last."""
+    part = rows.filter(pl.col("step").is_between(first, last))
+    return collected(twophase.cells(part, sampled, keys))
+
+
 def _batches(checkpoints: pl.DataFrame, batch_rows: int) -> Iterator[tuple[int, int]]:
     """Ranges of steps, first and last, of about `batch_rows` rows each."""
     sizes = checkpoints.group_by("step").agg(pl.col("rows").sum()).sort("step")
@@ -382,11 +408,14 @@ def _of_metric(wide: pl.DataFrame, keys: list[str], metric: str, kind: str) -> p
         "n_eff": n_eff,
     }
     columns = [pl.Series(name, column, nan_to_null=True) for name, column in values.items()]
-    lost = pl.col(f"{metric}|nulls")
-    named = wide.with_columns(columns).with_columns(
+    return _shaped(wide.with_columns(columns, nulls=pl.col(f"{metric}|nulls")), keys, metric)
+
+
+def _shaped(wide: pl.DataFrame, keys: list[str], metric: str) -> pl.DataFrame:
+    """The columns of `curves`, where the measured ones are there already."""
+    named = wide.with_columns(
         metric=pl.lit(metric),
-        nulls=lost,
-        null_reasons=pl.when(lost > 0).then("null_reasons"),
+        null_reasons=pl.when(pl.col("nulls") > 0).then("null_reasons"),
         refused=pl.lit(None, pl.String),
     )
     return named.select(*keys, *(pl.col(name).cast(kind) for name, kind in MEASURES.items()))

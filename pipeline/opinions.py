@@ -1,4 +1,4 @@
-"""How well the votes of a judge stage agree, and how often it had no opinion."""
+"""How well the votes of a judge agree, and how often it had no opinion or was not asked."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,8 +9,11 @@ import polars as pl
 from pipeline.curves import JUDGE_ERROR, collected
 from pipeline.intervals import Array
 from pipeline.kappa import jackknife
+from pipeline.twophase import BESIDE, CHANCE
 
 VOTES = "_votes"
+GATE = ("judge_apart", "judge_confirming", "judge_denying")
+"""Of a gate: disagreement, and votes for either label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +27,27 @@ class Opinions:
     """Krippendorff's, nominal, the votes being coders; NaN where they never vary."""
     low: float
     high: float
+    settled: int = 0
+    """Rollouts that a cheap metric gave a label, so that nobody was asked."""
+    undrawn: int = 0
+    """Rollouts that the sub-sample left out."""
 
     def __str__(self) -> str:
         share = self.errors / self.rollouts if self.rollouts else 0.0
-        said = "alpha of votes unknown, all agree on one label"
+        said = "alpha of votes unknown, none differ from another"
         if not np.isnan(self.alpha):
             said = f"alpha of votes {self.alpha:.3g} [{self.low:.3g}, {self.high:.3g}]"
-        return f"{said}; no opinion of {self.errors:,} of {self.rollouts:,} rollouts ({share:.2%})"
+        spared = {"settled without a call": self.settled, "not drawn": self.undrawn}
+        others = "".join(f"; {count:,} {what}" for what, count in spared.items() if count)
+        lost = f"no opinion of {self.errors:,} of {self.rollouts:,} rollouts ({share:.2%})"
+        return f"{said}; {lost}{others}"
+
+
+def told(rows: pl.LazyFrame, metrics: Iterable[str]) -> list[str]:
+    """A line for each judge of an output, as `judge_cares: alpha of votes ...`."""
+    names = list(metrics)
+    lines = [f"{stage}: {opinions(rows, stage, names)}" for stage in stages(names)]
+    return lines + ([f"judge: {gate(rows)}"] if set(GATE) <= set(names) else [])
 
 
 def stages(metrics: Iterable[str]) -> list[str]:
@@ -40,15 +57,39 @@ def stages(metrics: Iterable[str]) -> list[str]:
 
 
 def opinions(rows: pl.LazyFrame, metric: str, metrics: Iterable[str]) -> Opinions:
-    """Agreement over the rollouts of rows, its interval over prompts."""
-    votes = pl.col(f"{metric}{VOTES}")
-    names = [n for n in metrics if n.startswith(f"{metric}_") and n != f"{metric}{VOTES}"]
-    asked = rows.filter(votes.is_not_null())
-    counts = [(pl.col(name).fill_null(0.0) * votes).round().alias(name) for name in names]
-    table = collected(asked.select("prompt_id", JUDGE_ERROR, *counts))
-    cells = of_prompts(table.select(names).to_numpy(), table["prompt_id"].to_numpy())
-    value = alpha(cells.sum(axis=0)[None])[0]
-    return Opinions(len(table), int(table[JUDGE_ERROR].sum()), value, *jackknife(cells, alpha))
+    """Agreement over the rollouts that were asked about, its interval over prompts.
+
+    metrics: all of the rows.
+    """
+    votes, names = pl.col(f"{metric}{VOTES}"), list(metrics)
+    labels = [
+        n for n in names if n.startswith(f"{metric}_") and n.removeprefix(metric) not in BESIDE
+    ]
+    counts = [(pl.col(name).fill_null(0.0) * votes).round().alias(name) for name in labels]
+    table = collected(rows.filter(votes.is_not_null()).select("prompt_id", JUDGE_ERROR, *counts))
+    cells = of_prompts(table.select(labels).to_numpy(), table["prompt_id"].to_numpy())
+    settled, undrawn = 0, 0
+    if metric + CHANCE in names:
+        others = rows.filter(votes.is_null() & pl.col(metric + CHANCE).is_not_null())
+        told = pl.col(metric).is_not_null()
+        settled, undrawn = collected(others.select(told.sum(), (~told).sum().alias("no"))).row(0)
+    errors = int(table[JUDGE_ERROR].sum())
+    return Opinions(len(table), errors, *agreement(cells), settled, undrawn)
+
+
+def gate(rows: pl.LazyFrame) -> Opinions:
+    """Agreement of the votes on each provision, over the rollouts that had credit to judge."""
+    asked = rows.filter(pl.col("judge_gated") == 1.0)
+    sums = [pl.col(name).fill_null(0.0).sum() for name in GATE]
+    counts = [pl.len().alias("rollouts"), (pl.col(JUDGE_ERROR) == 1.0).sum().alias("errors")]
+    table = collected(asked.group_by("prompt_id").agg(*sums, *counts))
+    rollouts, errors = (int(table[name].sum()) for name in ("rollouts", "errors"))
+    return Opinions(rollouts, errors, *agreement(table.select(GATE).to_numpy()))
+
+
+def agreement(cells: Array) -> tuple[float, float, float]:
+    """alpha and its 95 % interval; NaN where there is none."""
+    return float(alpha(cells.sum(axis=0)[None])[0]), *jackknife(cells, alpha)
 
 
 def of_prompts(counts: Array, prompts: Array) -> Array:

@@ -51,6 +51,7 @@ OWNERS = {
         "pipeline/sample.py",
         "pipeline/scores.py",
         "pipeline/screening.py",
+        "pipeline/twophase.py",
     },
     "altair": {"pipeline/report/"},
     "vl_convert": {"pipeline/report/"},

@@ -10,6 +10,7 @@ from pydantic_config import BaseConfig
 from hackbait.environment import EnvironmentRefused
 from hackbait.judge import REPLY_TOKENS, Panel, panel
 from hackbait.stage import Stage, stage
+from hackbait.triage import triage
 from pipeline.checkpoints import LayoutError
 from pipeline.checkpoints.single import single
 from pipeline.config.blocks import EngineBlock, EnvironmentBlock
@@ -46,8 +47,8 @@ class JudgeBlock(BaseConfig):
     """File that says what the stage judges; request, reply and labels are added to it."""
     labels: dict[str, float] = Field(default_factory=dict)
     """Labels of the stage, each with what it counts in the metric: {yes = 1, no = 0}."""
-    model: str | None = None
-    """Judge of the stage; for an engine the folder of its checkpoint."""
+    model: str | Annotated[list[str], Field(min_length=1)] | None = None
+    """Judge of the stage; an odd number of them have a vote each; of an engine the checkpoint."""
     base_url: str | None = None
     """Where it is asked, as http://127.0.0.1:8000/v1."""
     engine: EngineBlock | None = None
@@ -66,6 +67,12 @@ class JudgeBlock(BaseConfig):
     """Of the stage's votes; default 0, and 1 for several of an engine, which at 0 are all equal."""
     max_tokens: Annotated[int, Field(ge=1, le=INT32)] = REPLY_TOKENS
     """Longest reply of the stage, tokens; with the request it has to fit the judge's context."""
+    by: str | None = None
+    """Cheap binary metric by whose values `sample` and `settled` go; default: the proxy."""
+    sample: float | dict[str, float] = 1.0
+    """Share of the rollouts that the stage judges, drawn at random: 0.1, or {0 = 0.05, 1 = 0.5}."""
+    settled: dict[str, str] = Field(default_factory=dict)
+    """Label that a value of `by` settles without a call: {0 = "no"}."""
 
     @property
     def engines(self) -> int:
@@ -75,25 +82,29 @@ class JudgeBlock(BaseConfig):
     def stage(self) -> Stage | None:
         """The stage, if there is one. EnvironmentRefused, or OSError for a prompt that is none."""
         told = {"name": self.name, "prompt": self.prompt, "labels": self.labels or None}
-        if not any(value is not None for value in (*told.values(), self.model, self.engine)):
+        spared = self.by, None if self.sample == 1 else self.sample, self.settled or None
+        asked = *told.values(), self.model, self.engine, *spared
+        if not any(value is not None for value in asked):
             return None
         for name, value in told.items():
             if value is None:
                 raise EnvironmentRefused(f"judge.{name} is missing: a stage has all of them")
         text = Path(self.prompt or "").read_text("utf-8")
-        return stage(self.name or "", text, self.labels, self._panel())
+        rule = triage(self.by, self.sample, self.settled, list(self.labels))
+        return stage(self.name or "", text, self.labels, self._panel(), rule)
 
     def checkpoint(self) -> Checkpoint:
         """What the engine is to load. EnvironmentRefused."""
-        if self.model is None:
-            raise EnvironmentRefused("judge.model is missing; give the folder of its checkpoint")
+        if not isinstance(self.model, str):
+            raise EnvironmentRefused("judge.model is missing; give the folder of one checkpoint")
         try:
             return single(self.model)
         except (LayoutError, CheckpointError) as error:
             raise EnvironmentRefused(f"judge.model: {error}") from None
 
     def _panel(self) -> Panel:
-        model = self._name(self.engine) if self.engine else self.model
+        first, *others = self.model if isinstance(self.model, list) else [self.model]
+        model = self._name(self.engine) if self.engine else first
         usual = 1.0 if self.engine and self.votes > 1 else 0.0
         return replace(
             panel(model, self.votes, self.max_retries),
@@ -101,6 +112,7 @@ class JudgeBlock(BaseConfig):
             api_key_var=self.api_key_var,
             temperature=usual if self.temperature is None else self.temperature,
             max_tokens=self.max_tokens,
+            others=tuple(others),
         )
 
     def _name(self, engine: EngineBlock) -> str:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from hackbait.environment import Case, Environment
-from hackbait.judge import Judged, Panel
+from hackbait.judge import Asked, Judged, Panel
 from pipeline.cache import home
 from pipeline.config import EngineBlock, JudgeBlock
 from pipeline.judging.client import Answerer, Client
@@ -63,7 +63,7 @@ def judgements(
     panel, by_index = panel_of(environment), {case.index: case for case in cases}
     judged = cast(Judged, environment)
     questions = [
-        judged.question(by_index[rollout.index], said(rollout.completion))
+        _question(judged, by_index[rollout.index], rollout)
         if panel and rollout.completion.error is None
         else None
         for rollout in rollouts
@@ -76,6 +76,14 @@ def judgements(
         client = Client(answerer, panel, block, replies, account)
         found = iter(asyncio.run(client.judgements(asked)))
     return [next(found) if question else None for question in questions]
+
+
+def _question(judged: Judged, case: Case, rollout: Rollout) -> Asked | None:
+    """None as well where its grader raises, which is told when the rollout is scored."""
+    try:
+        return judged.question(case, said(rollout.completion), rollout.seed)
+    except Exception:
+        return None
 
 
 def _server(panel: Panel, block: JudgeBlock) -> Answerer:

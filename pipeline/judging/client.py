@@ -6,6 +6,8 @@ comes after every retry the judging ends, and what was asked stays owed.
 
 import asyncio
 import hashlib
+import os
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
@@ -14,11 +16,13 @@ from hackbait.environment import canonical
 from hackbait.judge import PROMPT_VERSION, Asked, Call, Panel, Reply, SettingsRefused
 from pipeline.config import JudgeBlock
 from pipeline.judging.errors import JudgeBusy, JudgeError
-from pipeline.judging.replies import Replies
+from pipeline.judging.replies import LEASE, Replies
 from pipeline.records import Completion
 
 CHARACTERS_A_TOKEN = 4
 """Of a reply whose server counts no tokens."""
+WAIT = 0.1
+"""Seconds until a reply that another process asks for is looked for again."""
 
 Texts = tuple[str, ...]
 """The texts of a question: equal ones have equal judgements."""
@@ -51,10 +55,11 @@ class Client:
         self._replies, self._account = replies, account
         self._gate = asyncio.Semaphore(answerer.at_once)
         self._next = 0.0
-        self._known_bare = digest("bare", answerer.place, panel.model)
-        self._bare = replies.get(self._known_bare) is not None
+        self._known_bare = {m: digest("bare", answerer.place, m) for m in panel.models}
+        self._bare = {m for m, key in self._known_bare.items() if replies.get(key)}
         self._fault: Exception | None = None
         self._flying: set[asyncio.Task[Reply]] = set()
+        self._owner = f"{os.getpid()} {id(self)}"
 
     async def judgements(self, questions: Sequence[Asked]) -> list[Any]:
         """In order; equal questions are asked once.
@@ -63,9 +68,11 @@ class Client:
         """
         distinct = {_texts(question): question for question in questions}
         async with self._answerer.opened(self._again) as self._answer:
+            renewing = asyncio.create_task(self._renewing())
             judged = (one.judged(self._panel, self._complete) for one in distinct.values())
             found = await asyncio.gather(*judged, return_exceptions=True)
             await asyncio.gather(*self._flying, return_exceptions=True)
+            renewing.cancel()
         if self._fault:
             raise self._fault
         known: dict[Texts, Any] = {}
@@ -75,35 +82,47 @@ class Client:
             known[asked] = judgement
         return [known[_texts(question)] for question in questions]
 
+    async def _renewing(self) -> None:
+        while True:
+            await asyncio.sleep(LEASE / 3)
+            self._replies.renew(self._owner, time.time())
+
     async def _complete(self, call: Call) -> Reply:
+        """A reply that is there, or paid for here or by another process that asks just that."""
         key = key_of(self._panel, call)
-        known = self._replies.get(key)
-        if known:
-            return known
-        async with self._gate:
-            if self._fault:
-                raise self._fault
-            # A fault elsewhere gives this call up, but its reply is paid for and kept.
-            task = asyncio.create_task(self._paid(key, call))
-            self._flying.add(task)
-            task.add_done_callback(self._flying.discard)
-            try:
-                return await asyncio.shield(task)
-            except (JudgeBusy, JudgeError) as error:
-                self._fault = self._fault or error
-                raise
+        while not (known := self._replies.get(key)):
+            async with self._gate:
+                if self._fault:
+                    raise self._fault
+                if self._replies.claim(key, self._owner, time.time()):
+                    return await self._asked(key, call)
+            await asyncio.sleep(WAIT)
+        return known
+
+    async def _asked(self, key: str, call: Call) -> Reply:
+        # A fault elsewhere gives this call up, but its reply is paid for and kept.
+        task = asyncio.create_task(self._paid(key, call))
+        self._flying.add(task)
+        task.add_done_callback(self._flying.discard)
+        task.add_done_callback(lambda _: self._replies.release(key))
+        try:
+            return await asyncio.shield(task)
+        except (JudgeBusy, JudgeError) as error:
+            self._fault = self._fault or error
+            raise
 
     async def _paid(self, key: str, call: Call) -> Reply:
         """A reply, kept.
 
         A server that refuses temperature and seed is asked without, and from then on at once so.
         """
+        model = call.model or self._panel.model
         try:
-            completion = await self._ask(call, self._bare)
+            completion = await self._ask(call, model in self._bare)
         except SettingsRefused:
             completion = await self._ask(call, bare=True)
-            self._bare = True
-            self._replies.put(self._known_bare, Reply(""), self._account, 0)
+            self._bare.add(model)
+            self._replies.put(self._known_bare[model], Reply(""), self._account, 0)
         whole = completion.error is None and completion.finish_reason == "stop"
         reply = Reply(completion.text or "", whole)
         self._replies.put(key, reply, self._account, _tokens(call, completion))
@@ -139,7 +158,8 @@ def key_of(panel: Panel, call: Call) -> str:
     """What names a reply: model and settings, the prompt and its version, the vote and its try."""
     messages = [dict(message) for message in call.messages]
     unusual = [panel.unusual] if panel.unusual else []
-    return digest(panel.model, PROMPT_VERSION, call.vote, call.attempt, messages, *unusual)
+    model = call.model or panel.model
+    return digest(model, PROMPT_VERSION, call.vote, call.attempt, messages, *unusual)
 
 
 def digest(*said: object) -> str:

@@ -9,10 +9,13 @@ from hackbait.judge import Reply
 
 PATIENCE = 60.0
 """Seconds to wait while another process writes."""
+LEASE = 30.0
+"""Seconds for which a call is its owner's alone, who renews it while the call is under way."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, text TEXT NOT NULL, whole INT NOT NULL);
 CREATE TABLE IF NOT EXISTS spent (
     account TEXT PRIMARY KEY, calls INT NOT NULL DEFAULT 0, tokens INT NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS asking (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL);
 """
 
 
@@ -34,6 +37,29 @@ class Replies:
             values = key, reply.text, reply.whole
             self._db.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?)", values)
             self._add(account, 0, tokens)
+
+    def claim(self, key: str, owner: str, now: float) -> bool:
+        """Whether the call is ours to make: its reply is not there, and nobody else asks for it.
+
+        now: seconds since the epoch.
+        """
+        self._db.execute("BEGIN IMMEDIATE")
+        with self._db:
+            if self.get(key):
+                return False
+            self._db.execute("DELETE FROM asking WHERE until <= ?", (now,))
+            values = key, owner, now + LEASE
+            return bool(
+                self._db.execute("INSERT OR IGNORE INTO asking VALUES (?, ?, ?)", values).rowcount
+            )
+
+    def renew(self, owner: str, now: float) -> None:
+        """All that an owner asks for stays its own."""
+        self._db.execute("UPDATE asking SET until = ? WHERE owner = ?", (now + LEASE, owner))
+
+    def release(self, key: str) -> None:
+        """Let others make the call, if its reply is not there."""
+        self._db.execute("DELETE FROM asking WHERE key = ?", (key,))
 
     def take(self, account: str, calls: int | None, tokens: int | None) -> bool:
         """Count one call that is about to be paid; False where the budget is spent."""

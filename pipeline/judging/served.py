@@ -67,7 +67,8 @@ class Served:
 
 def body(panel: Panel, call: Call, bare: bool) -> dict[str, Any]:
     """The request. Votes, and tries of a vote, differ by their seed."""
-    asked = {"model": panel.model, "messages": [dict(m) for m in call.messages], "stream": False}
+    model, messages = call.model or panel.model, [dict(m) for m in call.messages]
+    asked = {"model": model, "messages": messages, "stream": False}
     if bare:
         return asked
     seed = 1000 * call.attempt + call.vote
@@ -97,10 +98,12 @@ def check(panel: Panel) -> None:
         if error.status == HTTPStatus.NOT_FOUND:
             return  # a server need not list its models
         raise JudgeError(f"judge: {error}") from None
-    if names and panel.model not in names:
+    for model in panel.models if names else ():
+        if model in names:
+            continue
         more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
         raise JudgeError(
-            f"judge_model {panel.model!r} is not served at {place.url}, only "
+            f"judge_model {model!r} is not served at {place.url}, only "
             f"{', '.join(names[:LISTED])}{more}; set judge_model to one of them"
         )
 

@@ -334,6 +334,21 @@ def test_a_failed_judge_withholds_the_credit_or_leaves_it_and_says_so() -> None:
     assert (strict.reward, lax.reward) == (pytest.approx(4.5 / 5.5), 1.0)
 
 
+def test_a_score_tells_how_the_votes_on_its_provisions_agree() -> None:
+    reply, told = POLICIES["honest"](CASES[0]), ("judge_confirming", "judge_denying", "judge_apart")
+    asked = GATED.question(CASES[0], reply)
+    provisions = len(asked.candidates)
+    one_of_three = judge.Judgement(frozenset(), False, 3, (1,) * provisions)
+    metrics = GATED.score(CASES[0], reply, one_of_three).metrics
+    # Each provision has two ordered pairs of a yes and a no either way, over the votes less one.
+    assert [metrics[name] for name in told] == [provisions, 2 * provisions, 2 * provisions]
+    one_alone = judge.Judgement(frozenset(), True, 1, (1,) * provisions)
+    alone = GATED.score(CASES[0], reply, one_alone).metrics
+    assert [alone[name] for name in told] == [None] * 3
+    unasked = GATED.score(CASES[0], POLICIES["boilerplate"](CASES[0])).metrics
+    assert [unasked[name] for name in told] == [None] * 3
+
+
 def test_a_score_that_needs_a_judgement_is_never_given_without_one() -> None:
     with pytest.raises(Unjudged, match="judge_model is set"):
         GATED.score(CASES[0], POLICIES["honest"](CASES[0]))
@@ -373,7 +388,10 @@ def test_whatever_a_judge_says_it_never_adds_credit(
 
 def test_judged_metrics_weigh_nothing_and_are_there_for_judged_runs_alone() -> None:
     extra = set(GATED.metrics) - set(PLAIN.metrics)
-    assert extra == {"citations_pre_gate", "citations_post_gate", "judge_gated", "judge_error"}
+    assert extra == {
+        *("citations_pre_gate", "citations_post_gate", "judge_gated", "judge_error"),
+        *("judge_confirming", "judge_denying", "judge_apart"),
+    }
     assert all(GATED.weights[name] == 0.0 for name in extra)
     assert {n: w for n, w in GATED.weights.items() if n not in extra} == PLAIN.weights
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hackbait.judge import Reply
-from hackbait.verdicts import Verdict, majority, verdict
+from hackbait.verdicts import Verdict, majority, of_judges, verdict
 
 HACK = ("hack", "not_hack")
 
@@ -93,3 +93,19 @@ def test_what_votes_come_to(votes: list[str | None], label: str | None, status: 
 def test_the_order_of_votes_and_labels_changes_nothing(votes: list[str | None]) -> None:
     found = majority(votes, HACK)
     assert majority(votes[::-1], HACK[::-1]) == found
+
+
+@pytest.mark.parametrize(
+    ("votes", "label", "status"),
+    [
+        ([["hack", "hack"], ["not_hack"], ["not_hack"]], "not_hack", "said"),
+        ([["hack", "hack", "hack"], ["hack"], [None]], "hack", "said"),
+        ([["hack", "not_hack"], ["hack"], ["not_hack"]], None, "tie"),
+        ([["hack"], [None], [None, None]], None, "error"),
+    ],
+)
+def test_of_several_judges_each_has_one_vote(
+    votes: list[list[str | None]], label: str | None, status: str
+) -> None:
+    found = of_judges(votes, HACK)
+    assert (found.label, found.status) == (label, status)

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.opinions import alpha, of_prompts, opinions, stages
+from hackbait import market_structure
+from hackbait.judge import Judgement
+from pipeline.opinions import alpha, gate, of_prompts, opinions, stages, told
 
 PUBLISHED = """
 1 2 3 3 2 1 4 1 2 . . .
@@ -71,3 +73,56 @@ def test_opinions_are_counted_over_the_rollouts_that_were_judged() -> None:
     assert found.alpha == pytest.approx(of(np.array([[3.0, 0], [1, 2], [2, 1]])))
     assert found.low <= found.alpha <= found.high
     assert "no opinion of 1 of 4 rollouts (25.00%)" in str(found)
+
+
+def test_rollouts_that_were_spared_a_judge_are_counted_apart() -> None:
+    frame = pl.DataFrame(
+        {
+            "prompt_id": [1, 1, 2, 2, 3],
+            "judge_cares": [1.0, 0.0, 0.0, None, None],
+            "judge_cares_yes": [1.0, 1 / 3, 0.0, None, None],
+            "judge_cares_no": [0.0, 2 / 3, 1.0, None, None],
+            "judge_cares_votes": [3.0, 3.0, None, None, None],
+            "judge_cares_stratum": [1.0, 1.0, 0.0, 1.0, None],
+            "judge_cares_chance": [0.5, 0.5, 1.0, 0.5, None],
+            "judge_error": [0.0, 0.0, None, None, None],
+        }
+    )
+    found = opinions(frame.lazy(), "judge_cares", frame.columns)
+    assert (found.rollouts, found.errors, found.settled, found.undrawn) == (2, 0, 1, 1)
+    assert found.alpha == pytest.approx(of(np.array([[3.0, 0], [1, 2]])))
+    assert str(found).endswith("1 settled without a call; 1 not drawn")
+    nobody = opinions(frame.lazy().filter(pl.col("prompt_id") == 3), "judge_cares", frame.columns)
+    assert (nobody.rollouts, nobody.settled) == (0, 0)
+    assert "none differ" in str(nobody)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 3), st.lists(st.integers(0, 3), min_size=1)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_alpha_of_a_gate_is_that_of_all_votes_on_all_provisions(rollouts) -> None:
+    rows, counts = [], []
+    for prompt, valid, confirming in rollouts:
+        yes = [min(count, valid) for count in confirming]
+        counts += [[float(y), float(valid - y)] for y in yes]
+        metrics = market_structure._agreement(Judgement(frozenset(), False, valid, tuple(yes)))
+        votes = dict(
+            zip(("judge_confirming", "judge_denying", "judge_apart"), metrics, strict=True)
+        )
+        rows.append({"prompt_id": prompt, "judge_gated": 1.0, "judge_error": 0.0, **votes})
+    rows.append({"prompt_id": 9, "judge_gated": 0.0, "judge_error": 0.0})
+    schema = dict.fromkeys(("judge_confirming", "judge_denying", "judge_apart"), pl.Float64)
+    frame = pl.DataFrame(rows, schema_overrides=schema)
+    found = gate(frame.lazy())
+    assert (found.rollouts, found.errors) == (len(rollouts), 0)
+    assert found.alpha == pytest.approx(of(np.array(counts)), nan_ok=True)
+    (line,) = told_of(frame)
+    assert line.startswith("judge: alpha of votes")
+
+
+def told_of(frame: pl.DataFrame) -> list[str]:
+    return told(frame.lazy(), frame.columns)

@@ -4,7 +4,9 @@ import asyncio
 import json
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from hackbait.judge import Judgement, Panel, Question
 from pipeline.config import JudgeBlock
 from pipeline.judging import JudgeBusy, JudgeError, served
 from pipeline.judging.client import Client, key_of
-from pipeline.judging.replies import Replies, opened
+from pipeline.judging.replies import LEASE, Replies, opened
 from pipeline.judging.served import Served
 from tests.pipeline.openai_server import Answer, Asked, Reply, Server, refusing, said
 
@@ -80,9 +82,9 @@ def client(panel: Panel, block: JudgeBlock, replies: Replies) -> Client:
     return Client(Served(panel, block), panel, block, replies, "out")
 
 
-CONFIRMED = Judgement(frozenset({"section 5"}), False, 1)
-DENIED = Judgement(frozenset(), False, 1)
-FAILED = Judgement(frozenset(), True, 0)
+CONFIRMED = Judgement(frozenset({"section 5"}), False, 1, (1,))
+DENIED = Judgement(frozenset(), False, 1, (0,))
+FAILED = Judgement(frozenset(), True, 0, (0,))
 
 
 def test_every_question_is_judged_in_its_place_by_as_many_votes_as_asked(
@@ -107,6 +109,47 @@ def test_equal_questions_are_asked_once(serve: Serve, replies: Replies) -> None:
     server = serve()
     assert judged(server, replies, *[question()] * 7) == [CONFIRMED] * 7
     assert len(server.posts) == 1
+
+
+def test_two_processes_that_ask_the_same_at_once_pay_once(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda asked: Reply(said(asked, verdict()), after=0.3))
+
+    def ask(begin: float) -> list[Judgement]:
+        time.sleep(begin)
+        with opened(tmp_path / "judge") as replies:
+            return judged(server, replies, *map(question, range(3)), votes=3)
+
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(ask, (0.0, 0.1)))
+    assert found == [[Judgement(frozenset({"section 5"}), False, 3, (3,))] * 3] * 2
+    assert len(server.posts) == 9
+    with opened(tmp_path / "judge") as replies:
+        assert replies.spent("out")[0] == 9
+
+
+def test_what_a_process_that_was_killed_asked_for_is_asked_again(
+    serve: Serve, replies: Replies
+) -> None:
+    call = judge.Call(question().messages, 0, 0)
+    key = key_of(Panel("a-judge"), call)
+    assert replies.claim(key, "killed", time.time() - LEASE + 0.2)
+    assert not replies.claim(key, "another", time.time() - LEASE + 0.1)
+    assert judged(serve(), replies, question()) == [CONFIRMED]
+
+
+def test_a_fault_of_one_process_leaves_the_call_to_the_other(serve: Serve, tmp_path: Path) -> None:
+    server = serve(lambda a: honest(a) if a.before else Reply(refusing(500).body, 500, after=0.3))
+
+    def ask(begin: float) -> list[Judgement] | str:
+        time.sleep(begin)
+        try:
+            with opened(tmp_path / "judge") as replies:
+                return judged(server, replies, question(), retries=0)
+        except JudgeBusy:
+            return "busy"
+
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(ask, (0.0, 0.1))) == ["busy", [CONFIRMED]]
 
 
 def test_a_reply_is_paid_once_over_restarts_and_more_votes_pay_for_the_new_ones(

@@ -1,5 +1,6 @@
 """A judge stage over stored rollouts of hackword, behind a real server."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 import tomli_w
 
+from hackbait import triage
 from hackbait.environment import EnvironmentRefused
 from hackbait.hackword import load_environment
 from hackbait.judge import Panel, Unjudged
@@ -62,6 +64,67 @@ def test_a_stage_judges_every_stored_rollout_by_majority(
     assert len(server.posts) == paid
 
 
+def test_a_stage_asks_about_what_a_cheap_metric_leaves_open_and_a_share_of_it(
+    small_output: Path, tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = shutil.copytree(small_output, tmp_path / "out")
+    (tmp_path / "prompt.txt").write_text("Is the sea in it?", "utf-8")
+    judge = {"name": "sea", "prompt": str(tmp_path / "prompt.txt"), "labels": LABELS}
+    judge |= {"model": "a-judge", "base_url": server.url, "cache": str(tmp_path / "cache")}
+    judge |= {"settled": {"0": "no"}, "sample": {"1": 0.5}, "votes": 1}
+    told = {"env": {"id": "hackword"}, "judge": judge}
+    (tmp_path / "judge.toml").write_text(tomli_w.dumps(told), "utf-8")
+    assert main(["rejudge", str(out), "@", str(tmp_path / "judge.toml")]) == 0
+    rows = pl.read_parquet(tmp_path / "out-rejudged/rollouts/hackword")
+    said, drawn = pl.col("r_hack") == 1, [triage.drawn(s, 0.5) for s in rows["sampling_seed"]]
+    rows = rows.with_columns(drawn=pl.Series(drawn))
+    asked = rows.filter(said & pl.col("drawn"))
+    assert 0 < len(asked) < len(rows.filter(said)) < len(rows)
+    assert len(server.posts) == asked["completion"].n_unique() <= len(asked)
+    assert set(asked["judge_sea"]) == {1.0}
+    assert set(rows.filter(~said)["judge_sea"]) == {0.0}
+    undrawn = rows.filter(said & ~pl.col("drawn"))
+    assert undrawn["judge_sea"].null_count() == len(undrawn)
+    assert rows["null_reason"].null_count() == len(rows)
+    counts = f"{len(rows.filter(~said))} settled without a call; {len(undrawn)} not drawn"
+    assert counts in capsys.readouterr().err
+    argv = [str(tmp_path / "out-rejudged"), "--metric", "judge_sea", "--json"]
+    assert main(["curves", *argv]) == 0
+    for row in json.loads(capsys.readouterr().out):
+        place = (pl.col("run") == row["run"]) & (pl.col("step") == row["step"])
+        own = rows.filter(place) if "run" in rows.columns else rows
+        assert row["nulls"] == 0
+        if len(own.filter(said & pl.col("drawn"))):
+            assert row["rate"] == pytest.approx(own["r_hack"].mean())
+    assert main(["table", *argv]) == 0
+    assert main(["verify", str(tmp_path / "out-rejudged")]) == 0
+
+
+def test_several_judges_have_one_vote_each(
+    small_output: Path, tmp_path: Path, server: Server
+) -> None:
+    """The second and third say no three times each, the first says yes."""
+    judges = ["a-judge", "b-judge", "c-judge"]
+    server.answer = lambda a: Reply(
+        {"data": [{"id": judge} for judge in judges]}
+        if a.method == "GET"
+        else said(a, f"verdict: {'yes' if a.body['model'] == 'a-judge' else 'no'}")
+    )
+    out = shutil.copytree(small_output, tmp_path / "out")
+    (tmp_path / "prompt.txt").write_text("Is the sea in it?", "utf-8")
+    judge = {"name": "sea", "prompt": str(tmp_path / "prompt.txt"), "labels": LABELS}
+    judge |= {"model": judges, "base_url": server.url, "cache": str(tmp_path / "cache")}
+    told = {"env": {"id": "hackword"}, "judge": judge}
+    (tmp_path / "judge.toml").write_text(tomli_w.dumps(told), "utf-8")
+    assert main(["rejudge", str(out), "@", str(tmp_path / "judge.toml")]) == 0
+    rows = pl.read_parquet(tmp_path / "out-rejudged/rollouts/hackword")
+    assert set(rows["judge_sea"]) == {0.0}
+    assert set(rows["judge_sea_votes"]) == {3.0}
+    assert set(rows["stage_model"]) == {"a-judge, b-judge, c-judge"}
+    asked = {(post.body["model"], post.body["seed"]) for post in server.posts}
+    assert asked == {(judge, vote) for judge in judges for vote in range(3)}
+
+
 def test_a_stage_needs_an_opinion_a_name_labels_and_to_be_the_only_judge() -> None:
     asked = stage("sea", "Is the sea in it?", LABELS, Panel("a-judge"))
     environment = staged(load_environment(), asked)
@@ -72,3 +135,6 @@ def test_a_stage_needs_an_opinion_a_name_labels_and_to_be_the_only_judge() -> No
     for name, prompt, labels in (("A b", "x", LABELS), ("a", " ", LABELS), ("a", "x", {"y": 1.0})):
         with pytest.raises(EnvironmentRefused, match=r"judge\.(name|prompt|labels)"):
             stage(name, prompt, labels, Panel("a-judge"))
+    for others in (("b",), ("b", "a-judge")):
+        with pytest.raises(EnvironmentRefused, match="an odd number of different ones"):
+            stage("a", "x", LABELS, Panel("a-judge", others=others))
