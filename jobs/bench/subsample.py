@@ -50,9 +50,9 @@ def run(runs: int = RUNS) -> list[dict[str, Any]]:
     covered = np.concatenate([cover for cover, _ in found.values()])
     rows = [_row("sub-samples, pooled", 100 * covered.mean(), "%", POOLED)]
     for place, what in enumerate(("rate", "prompts x rollouts", "shares", "proxy")):
-        for cell in dict.fromkeys(key[place] for key in found):
-            part = np.concatenate([c for key, (c, _) in found.items() if key[place] == cell])
-            rows.append(_row(f"{what} {cell}", 100 * part.mean(), "%", CELL))
+        for value in dict.fromkeys(key[place] for key in found):
+            part = np.concatenate([c for key, (c, _) in found.items() if key[place] == value])
+            rows.append(_row(f"{what} {value}", 100 * part.mean(), "%", CELL))
     worst = min(found, key=lambda key: found[key][0].mean())
     rows.append(_row(f"lowest: {worst}", 100 * found[worst][0].mean(), "%", CELL))
     cell = max(found, key=lambda key: abs(found[key][1]))

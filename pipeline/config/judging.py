@@ -103,7 +103,8 @@ class JudgeBlock(BaseConfig):
             raise EnvironmentRefused(f"judge.model: {error}") from None
 
     def _panel(self) -> Panel:
-        first, *others = self.model if isinstance(self.model, list) else [self.model]
+        several = self.model if isinstance(self.model, list) else []
+        first = several[0] if isinstance(self.model, list) else self.model
         model = self._name(self.engine) if self.engine else first
         usual = 1.0 if self.engine and self.votes > 1 else 0.0
         return replace(
@@ -112,7 +113,7 @@ class JudgeBlock(BaseConfig):
             api_key_var=self.api_key_var,
             temperature=usual if self.temperature is None else self.temperature,
             max_tokens=self.max_tokens,
-            others=tuple(others),
+            others=tuple(several[1:]),
         )
 
     def _name(self, engine: EngineBlock) -> str:

@@ -149,7 +149,8 @@ def test_a_fault_of_one_process_leaves_the_call_to_the_other(serve: Serve, tmp_p
             return "busy"
 
     with ThreadPoolExecutor() as pool:
-        assert list(pool.map(ask, (0.0, 0.1))) == ["busy", [CONFIRMED]]
+        found = list(pool.map(ask, (0.0, 0.1)))
+    assert sorted(found, key=str) in ([[CONFIRMED], "busy"], ["busy", [CONFIRMED]])
 
 
 def test_a_reply_is_paid_once_over_restarts_and_more_votes_pay_for_the_new_ones(
