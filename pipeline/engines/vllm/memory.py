@@ -14,13 +14,16 @@ TOO_SMALL = re.compile(
 NONE_LEFT = "No available memory for the cache blocks"
 ROUNDED = 0.005
 """GiB that a figure of two decimals may leave out."""
+BLOCK = 128
+"""Tokens at most of the block that vLLM keeps for itself beside what it says it needs."""
 MIB = 2**20
 
 
 def too_little(said: str) -> str | None:
     """What to set, then why; None where vLLM speaks of something else."""
     if found := TOO_SMALL.search(said):
-        least = math.ceil((float(found["needed"]) + ROUNDED) * 2**30 / MIB) * MIB
+        gib = (float(found["needed"]) + ROUNDED) * (1 + BLOCK / int(found["tokens"]))
+        least = math.ceil(gib * 2**30 / MIB) * MIB
         shorter = f"{found['fits']} or less" if found["fits"] else "less"
         return (
             f"set kv_cache to {least} (bytes) or more, max_model_len to {shorter}, or a larger "

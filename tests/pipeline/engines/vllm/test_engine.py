@@ -1,5 +1,6 @@
 """The real engine on small models: the right weights answer, or nobody does."""
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -382,11 +383,20 @@ def test_files_rewritten_after_they_were_read_ahead_are_read_again(
     assert engine.load(changing) == engine.load(two[1]) != first
 
 
-def test_a_cache_too_small_for_one_rollout_is_one_line_with_the_cure(two: list[Checkpoint]) -> None:
-    engine = new(kv_cache=1024)
-    with pytest.raises(EngineError, match="set kv_cache") as caught:
-        engine.load(two[0])
+def test_a_cache_too_small_for_one_rollout_is_one_line_with_the_cure_that_mends_it(
+    two: list[Checkpoint],
+) -> None:
+    with pytest.raises(EngineError, match=r"^engine vllm: set kv_cache \(bytes\) or a larger"):
+        new(kv_cache=1024).load(two[0])
+    block = 32 * 2 * 2 * 32 * 4  # tokens, layers, key and value, width of the head, float32
+    with pytest.raises(EngineError, match=r"^engine vllm: set kv_cache to") as caught:
+        new(kv_cache=2 * block).load(two[0])  # of which vLLM keeps one for itself
     assert "\n" not in str(caught.value)
+    told = re.search(
+        r"kv_cache to (\d+) \(bytes\) or more, max_model_len to 32 or less", str(caught)
+    )
+    assert told
+    new(kv_cache=int(told[1])).load(two[0])
 
 
 def test_a_temperature_that_vllm_would_change_is_refused(

@@ -18,9 +18,9 @@ FITS = "Based on the available memory, the estimated maximum model length is 800
 def test_a_cache_too_small_names_the_bytes_it_needs_and_the_length_that_fits(
     fits: str, shorter: str
 ) -> None:
-    """1.255 GiB, since the figure was rounded, is 1285.12 MiB: 1286 * 2**20."""
+    """1.255 GiB, as the figure was rounded, and 128 / 2048 more are 1365.44 MiB: 1366 * 2**20."""
     assert too_little(SAID.format(fits)) == (
-        f"set kv_cache to 1348468736 (bytes) or more, max_model_len to {shorter}, or a larger "
+        f"set kv_cache to 1432354816 (bytes) or more, max_model_len to {shorter}, or a larger "
         "gpu_memory_utilization: one rollout of 2048 tokens takes 1.25 GiB of KV cache, and there "
         "are 0.5 GiB"
     )
