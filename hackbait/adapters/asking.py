@@ -108,9 +108,10 @@ class Judge:
             cure = "; let judge_api_key_var name the variable of its key"
             more = cure if error.status in NOT_LET_IN else ""
             raise EnvironmentRefused(f"judge_base_url {where}: {error}{more}") from None
-        if names and self._panel.model not in names:
+        lacking = [model for model in self._panel.models if model not in names]
+        if names and lacking:
             raise EnvironmentRefused(
-                f"judge_model {self._panel.model!r} is not served at {where}, only "
+                f"judge_model {lacking[0]!r} is not served at {where}, only "
                 f"{', '.join(names)[:LISTED]}"
             )
 
@@ -153,16 +154,16 @@ class Judge:
 
 
 def key_of(call: Call) -> str:
-    """32 hex digits that name what is asked, the vote and its try."""
+    """32 hex digits that name who is asked what, the vote and its try."""
     messages = [dict(message) for message in call.messages]
-    named = canonical([call.vote, call.attempt, messages])
+    named = canonical([call.model, call.vote, call.attempt, messages])
     return hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
 
 
 def body(panel: Panel, call: Call, bare: bool) -> Mapping[str, Any]:
     """The request. Votes, and tries of a vote, differ by their seed."""
     messages = [dict(message) for message in call.messages]
-    asked = {"model": panel.model, "messages": messages, "stream": False}
+    asked = {"model": call.model or panel.model, "messages": messages, "stream": False}
     if bare:
         return asked
     seed = 1000 * call.attempt + call.vote

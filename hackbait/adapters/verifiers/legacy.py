@@ -12,6 +12,9 @@ from hackbait.environment import Environment
 GRADED = "hackbait_score"
 """Where a rollout's score waits in its state for the next metric."""
 
+OF_SOME = {"judge_confirming", "judge_denying", "judge_apart"}
+"""How votes agree: null of a rollout that the judge was asked nothing about."""
+
 
 def single_turn(environment: Environment, count: int, **more: Any) -> Any:
     """A SingleTurnEnv over the first cases; `more` goes to it. ImportError from 0.4 on.
@@ -47,10 +50,9 @@ def rows(environment: Environment, count: int) -> list[dict[str, Any]]:
 
 
 def applying(environment: Environment) -> list[str]:
-    """Metrics that say something of its task: a rubric has no other way to leave one out."""
-    if environment.true is None:
-        return [name for name in environment.metrics if name != "r_true"]
-    return list(environment.metrics)
+    """Metrics that every rollout has: a rubric makes a null a zero."""
+    never = OF_SOME | ({"r_true"} if environment.true is None else set())
+    return [name for name in environment.metrics if name not in never]
 
 
 def _function(environment: Environment, name: str) -> Callable[..., Any]:

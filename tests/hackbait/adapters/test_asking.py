@@ -62,7 +62,7 @@ class Asks:
     panel: Panel
     questions: Sequence[Question]
 
-    def question(self, case: Case, completion: object) -> Question:
+    def question(self, case: Case, completion: object, seed: int = 0) -> Question:
         return self.questions[case.index]
 
 

@@ -102,8 +102,10 @@ def test_a_judge_gates_what_trl_pays_and_is_asked_once_for_all_metrics(serve, ke
     assert columns["citations_pre_gate"] == [1.0, 1.0, 1.0, 1.0]
     assert columns["reward_citations_grounded"] == [1.0, 1.0, 0.0, 0.0]
     assert columns["judge_error"] == [0.0, 0.0, 1.0, 0.0]
+    asked_about = [value is not None for value in columns["judge_confirming"]]
+    assert asked_about == [True, True, False, True]
     sums = [
-        sum(w * x for w, x in zip(weights, row, strict=True))
+        sum(w * x for w, x in zip(weights, row, strict=True) if w)
         for row in zip(*columns.values(), strict=True)
     ]
     due = graded_all(environment, list(zip(cases, replies, strict=True)))

@@ -51,6 +51,9 @@ class MarketStructureTask(Graded, vf.Task[Asked, vf.State, MarketStructureGrade]
     citations_post_gate = measured("citations_post_gate")
     judge_gated = measured("judge_gated")
     judge_error = measured("judge_error")
+    judge_confirming = measured("judge_confirming")
+    judge_denying = measured("judge_denying")
+    judge_apart = measured("judge_apart")
 
 
 class MarketStructureConfig(vf.TasksetConfig):
