@@ -175,11 +175,8 @@ class Judged(Protocol):
         """Metrics that say nothing of a rollout with `judge_error` = 1."""
         ...
 
-    def question(self, case: Case, completion: object, seed: int = 0) -> Asked | None:
-        """What the judge is to be asked of a rollout; None for nothing.
-
-        seed: of the rollout, for a judge that sees a sub-sample.
-        """
+    def question(self, case: Case, completion: object) -> Asked | None:
+        """What the judge is to be asked of a rollout; None for nothing."""
         ...
 
     def score(self, case: Case, completion: object, judgement: Any = None) -> Score:

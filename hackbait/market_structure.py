@@ -98,7 +98,7 @@ class MarketStructure:
             measured |= _telemetry(text, about, paid[GATED], judgement)
         return weighted(paid | measured, self.weights)
 
-    def question(self, case: Case, completion: object, seed: int = 0) -> Question | None:
+    def question(self, case: Case, completion: object) -> Question | None:
         """What the judge is to be asked of a rollout; None where no citation has credit to lose."""
         text, about = last_text(completion, reasoning=True), Scenario.of(case.info)
         _, credited = _cited(text, about)

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from hackbait.environment import Case, Environment
 from hackbait.judge import Asked, Judged, Panel
+from hackbait.stage import Staged
 from pipeline.cache import home
 from pipeline.config import EngineBlock, JudgeBlock
 from pipeline.judging.client import Answerer, Client
@@ -79,9 +80,12 @@ def judgements(
 
 
 def _question(judged: Judged, case: Case, rollout: Rollout) -> Asked | None:
-    """None as well where its grader raises, which is told when the rollout is scored."""
+    """None as well where the grader by which a stage spares rollouts raises: scoring tells it."""
+    stage: object = judged
+    if not isinstance(stage, Staged):
+        return judged.question(case, said(rollout.completion))
     try:
-        return judged.question(case, said(rollout.completion), rollout.seed)
+        return stage.question(case, said(rollout.completion), rollout.seed)
     except Exception:
         return None
 
