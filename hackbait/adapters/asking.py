@@ -13,7 +13,8 @@ from functools import cache
 from http import HTTPStatus
 from typing import Any, cast
 
-from hackbait.adapters.server import Passing, Refused, Server, flaw, read_key
+from hackbait.adapters.server import Passing, Refused, Server
+from hackbait.endpoint import KeyUnusable, flaw, read_key
 from hackbait.environment import Case, Environment, EnvironmentRefused, Score, canonical
 from hackbait.judge import Call, CallFailed, Judged, Panel, Reply, SettingsRefused, sent
 
@@ -87,7 +88,10 @@ class Judge:
         if why := flaw(url):
             raise EnvironmentRefused(f"judge_base_url {why}; give one as http://127.0.0.1:8000/v1")
         self._panel, self._timeout = panel, timeout
-        self._server = Server(url, read_key(panel.api_key_var), pause)
+        try:
+            self._server = Server(url, read_key(panel.api_key_var), pause)
+        except KeyUnusable as error:
+            raise EnvironmentRefused(f"judge_api_key_var: {error}") from None
         self._pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="judge")
         self._replies: dict[str, Future[Reply]] = {}
         self._bare = False

@@ -1,8 +1,6 @@
 """A server of the OpenAI protocol, asked by the standard library alone."""
 
 import json
-import os
-import re
 import time
 import urllib.request
 from collections.abc import Mapping
@@ -11,15 +9,10 @@ from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
-
-from hackbait.environment import EnvironmentRefused
 
 ANSWER_BYTES = 2**22
 TRIED_AGAIN = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}
 """Beside every 5xx."""
-KEY = re.compile("[!-~]+")
-HOST = re.compile("[A-Za-z0-9._:-]+")
 
 
 class Passing(RuntimeError):
@@ -93,30 +86,3 @@ class Server:
                 if time.monotonic() > end:
                     raise TimeoutError
         return b"".join(parts)
-
-
-def read_key(variable: str) -> str:
-    """The judge's key, which no message holds. EnvironmentRefused."""
-    key = os.environ.get(variable)
-    if not key:
-        raise EnvironmentRefused(f"judge_api_key_var: {variable} is not set; export {variable}=...")
-    if not KEY.fullmatch(key):
-        raise EnvironmentRefused(
-            f"judge_api_key_var: {variable} holds a space, a line end or a letter beyond ASCII, "
-            "which no key has; export it again"
-        )
-    return key
-
-
-def flaw(url: str) -> str:
-    """Why nothing can be asked there; empty for a sound URL. It may hold a password: not shown."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname if parts.port != 0 else None
-    except ValueError:
-        return "has no sound host and port"
-    if parts.scheme not in ("http", "https") or not host or not HOST.fullmatch(host):
-        return "has no sound host and port"
-    if parts.username is not None or parts.query or parts.fragment:
-        return "holds more than host, port and path"
-    return ""

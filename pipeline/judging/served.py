@@ -8,10 +8,11 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
+from hackbait import endpoint
 from hackbait.judge import Call, CallFailed, Panel, SettingsRefused
 from pipeline.config import JudgeBlock
 from pipeline.engines import EngineBusy, EngineError
-from pipeline.engines.http import address, read_key, wire
+from pipeline.engines.http import read_key, wire
 from pipeline.engines.http.server import Limits, OverContext, Refused, Server
 from pipeline.judging.client import Ask
 from pipeline.judging.errors import JudgeBusy, JudgeError
@@ -79,7 +80,7 @@ def body(panel: Panel, call: Call, bare: bool) -> dict[str, Any]:
 def server(panel: Panel, limits: Limits) -> Server:
     """Where the panel's model is asked. JudgeError for a missing key or an address that is none."""
     url = panel.base_url or DEFAULT_URL
-    if why := address.flaw(url):
+    if why := endpoint.flaw(url):
         raise JudgeError(f"judge_base_url {why}; give one as http://127.0.0.1:8000/v1")
     try:
         return Server(url, read_key(panel.api_key_var, "judge_api_key_var"), limits)

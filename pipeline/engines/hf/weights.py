@@ -88,7 +88,7 @@ def merge(base: Weights, folder: Path) -> Weights:
     adapter = read(folder)
     tensors = dict(base.tensors)
     pairs = _pairs(adapter.tensors, folder)
-    _check_ranks(config, {down.shape[0] for down, _ in pairs.values()}, folder)
+    check_ranks(config, {down.shape[0] for down, _ in pairs.values()}, folder)
     for module, (down, up) in pairs.items():
         name = f"{module}.weight"
         if name not in tensors or tensors[name].shape != (up.shape[0], down.shape[1]):
@@ -123,7 +123,7 @@ def _check_plain(config: Mapping[str, Any], folder: Path) -> None:
         )
 
 
-def _check_ranks(config: Mapping[str, Any], ranks: set[int], folder: Path) -> None:
+def check_ranks(config: Mapping[str, Any], ranks: set[int], folder: Path) -> None:
     """Raises CheckpointError where `r`, by which alpha is divided, is not that of the matrices."""
     said = config.get("r")
     if not config.get("rank_pattern") and list(ranks) != [said]:

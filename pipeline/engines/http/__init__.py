@@ -10,10 +10,10 @@ that is asked for, every answer comes from it, no two checkpoints share a name, 
 says from which folder it was started (vLLM does) has these very weights there.
 """
 
-import os
 import re
 from collections.abc import Callable
 
+from hackbait import endpoint
 from pipeline.engines import EngineError
 from pipeline.engines.http import address
 from pipeline.engines.http.engine import HttpEngine
@@ -24,7 +24,6 @@ ROWS = {"mode": None}
 CONCURRENCY = 1000
 """At most; the client has no more connections."""
 VARIABLE = re.compile("[A-Z_][A-Z0-9_]*")
-KEY = re.compile("[!-~]+")
 
 
 def build(
@@ -77,15 +76,10 @@ def read_key(variable: str | None, option: str) -> str | None:
             f"{option} is no name of an environment variable (A-Z, 0-9, _); "
             "export the key under such a name, and give the name here"
         )
-    key = os.environ.get(variable)
-    if not key:
-        raise EngineError(f"{option}: {variable} is not set; export {variable}=...")
-    if not KEY.fullmatch(key):
-        raise EngineError(
-            f"{option}: {variable} holds a space, a line end or a letter beyond ASCII, which "
-            "no key has; export it again"
-        )
-    return key
+    try:
+        return endpoint.read_key(variable)
+    except endpoint.KeyUnusable as error:
+        raise EngineError(f"{option}: {error}") from None
 
 
 def _read_tokenizer() -> Callable[..., object]:

@@ -1,17 +1,16 @@
 """Where a checkpoint is served and under which name, from templates that a person wrote."""
 
-import re
 from dataclasses import dataclass
 from string import Formatter
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from hackbait.endpoint import flaw
 from pipeline.engines import EngineError
 from pipeline.records import Checkpoint, CheckpointError
 
 NAMES = ("run", "step", "path")
 TELLING = {"step", "path"}
 """Placeholders that differ between the checkpoints of a run."""
-HOST = re.compile(r"[A-Za-z0-9._:-]+")
 SAMPLE = Checkpoint("run", 0, "path", "full", "")
 
 
@@ -79,17 +78,3 @@ def _placeholders(option: str, template: str) -> set[str]:
             f"there are {', '.join(f'{{{name}}}' for name in NAMES)}"
         )
     return fields
-
-
-def flaw(url: str) -> str:
-    """Why nothing can be asked there; empty for a sound URL."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname if parts.port != 0 else None
-    except ValueError:
-        return "has no sound host and port"
-    if parts.scheme not in ("http", "https") or not host or not HOST.fullmatch(host):
-        return "has no sound host and port"
-    if parts.username is not None or parts.query or parts.fragment:
-        return "holds more than host, port and path"
-    return ""

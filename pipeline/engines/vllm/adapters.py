@@ -52,7 +52,7 @@ def modules(folder: Path, base: Shapes) -> Modules:
                 f"{folder}: adapts {module} as {[up[0], down[1]]}, its base has "
                 f"{list(shape) if shape else 'no such layer'}; set `base` of its run to its own"
             )
-    weights._check_ranks(config, {down[0] for down, _ in found.values()}, folder)
+    weights.check_ranks(config, {down[0] for down, _ in found.values()}, folder)
     return found
 
 
