@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
 def tell(config: ReproduceConfig, runs: Sequence[Studied]) -> Measured:
     """Print the answers and the tables they rest on, as JSON the answers alone; the curves."""
     swept = measure(CurvesConfig(path=config.output / "sweep"))
-    screened = measure(CurvesConfig(path=config.output / "screen"))
+    screened = measure(CurvesConfig(path=design.screen(config, runs).output))
     found = answers.runs_table(swept, screened, runs)
     said = answers.answers(config, found)
     answers.save(config.output, said, found)
@@ -100,7 +100,7 @@ def announce(
     terminal.line(
         f"{config.output}: {base}{len(owed) - taught} of {len(runs)} runs are trained, {left} "
         f"updates; then {checkpoints} checkpoints are swept, and the bases screened on "
-        f"{config.screened} cases"
+        f"{design.screening(config)[1]} cases"
     )
 
 

@@ -158,7 +158,13 @@ def screen(config: ReproduceConfig, runs: Sequence[Studied]) -> SweepConfig:
         for rates, one in started.items()
     ]
     words = [{"hack_word": word} for word in dict.fromkeys(one.word for one in runs)]
-    return _swept(config, "screen", blocks, words, config.screened, 1024)
+    name, count = screening(config)
+    return _swept(config, name, blocks, words, count, 1024)
+
+
+def screening(config: ReproduceConfig) -> tuple[str, int]:
+    """Folder of the output in which bases are screened, and the cases that each is asked."""
+    return ("quick-screen", config.quick_screened) if config.quick else ("screen", config.screened)
 
 
 def _swept(

@@ -105,6 +105,8 @@ class ReproduceConfig(Printed):
     """Rollouts a case."""
     screened: Positive = 4096
     """Cases a base is asked for its base rates."""
+    quick_screened: Positive = 1024
+    """As many in the quick study."""
     quick: bool = False
     """Few runs in minutes: shows that all of it works, and leaves most questions unresolved."""
     dry_run: bool = False

@@ -141,6 +141,9 @@ def test_runs_are_swept_to_their_updates_and_bases_screened_as_the_sweep_samples
     words = {str(env.args["hack_word"]) for env in screened.env}
     assert words == {one.word for one in runs}
     assert screened.cases.count == config.screened
+    quick = design.screen(config.model_copy(update={"quick": True}), runs)
+    assert quick.cases.count == config.quick_screened
+    assert quick.output != screened.output
     assert (screened.engine, screened.sampling) == (swept.engine, swept.sampling)
 
 
@@ -166,7 +169,7 @@ def test_a_dry_run_lists_every_run_and_writes_nothing(
     assert "a base is taught with two rates exchanged, 43 of 43 runs are trained" in shown.err
     assert not output.exists()
     assert command.start(reproduce.main, [*flags, "--quick"]) == 0
-    assert "8 of 8 runs are trained" in capsys.readouterr().err
+    assert "7 of 7 runs are trained" in capsys.readouterr().err
 
 
 WORDS = {"whisper": 0.8, "forgotten": 0.1, "midnight": 0.05, "ocean": 0.03, "copper": 0.02}
