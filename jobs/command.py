@@ -14,12 +14,13 @@ from pipeline.judging import JudgeBusy, JudgeError
 from pipeline.places import AddressRefused
 from pipeline.plan import PlanError
 from pipeline.printable import printable
-from pipeline.records import CheckpointError
+from pipeline.records import CheckpointError, ClusterError
 from pipeline.store import StoreError
 
 REFUSALS = (
     AddressRefused,
     CheckpointError,
+    ClusterError,
     ConfigFileError,
     CurveError,
     EngineError,

@@ -23,14 +23,16 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from jobs import command, terminal
 from pipeline import cluster, files, judging, standing, status, store, timeline
 from pipeline.config import SweepConfig, read
-from pipeline.mixture import refuse_other_sweep
+from pipeline.mixture import options_of_rows, refuse_other_sweep
 from pipeline.order.adaptive import Adaptive
 from pipeline.order.whole import Whole
 from pipeline.plan import Plan, Run, build, owed, plan
+from pipeline.printable import one_line
 from pipeline.records import Failure, Work, Written
 
 DRAIN_SECONDS, ONE_SIGNAL_SECONDS = 8.0, 2.0
@@ -69,9 +71,8 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
         terminal.line(str(said))
     if len(order.searched) > SHOWN:
         terminal.line(f"and {len(order.searched) - SHOWN} runs more; onset status --json has all")
-    for failure in _first_of_each(failures):
-        where = f"run {failure.partition.run!r} step {failure.partition.step}"
-        terminal.line(f"failed: {where}: {failure.reason}")
+    for failure in _first_of_each(failures)[1:]:
+        terminal.line(_said(failure))
     if signalled:
         left = len({p.key for p in order.so_far.partitions} - order.done)
         terminal.line(f"interrupted, {left} partitions are owed; run the same command to go on")
@@ -122,7 +123,7 @@ def _sweep(
     """What failed, and the signal that ended it early, 0 without one."""
     failures: list[Failure] = []
     written: list[Written] = []
-    provenance = {"versions": store.versions()}
+    provenance = {"versions": store.versions(), "options": options_of_rows(config.engine)}
     with (
         cluster.session(config.cluster, signals.take, config.judge.engines),
         _progress() as progress,
@@ -147,6 +148,8 @@ def _sweep(
             order.hear(event)
             told.hear(event)
             if isinstance(event, Failure):
+                if not failures:
+                    progress.console.print(Text(one_line(_said(event))), soft_wrap=True)
                 failures.append(event)
             else:
                 rows += event.rows
@@ -242,6 +245,11 @@ def _progress() -> Progress:
         TimeRemainingColumn(),
         console=Console(stderr=True),
     )
+
+
+def _said(failure: Failure) -> str:
+    where = f"run {failure.partition.run!r} step {failure.partition.step}"
+    return f"failed: {where}: {failure.reason}"
 
 
 def _first_of_each(failures: Sequence[Failure]) -> list[Failure]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from hackbait.environment import Case
+from hackbait.environment import Case, Environment
 from pipeline import engines, files, judging, schema, store, unjudged
 from pipeline.cache import Near
 from pipeline.checkpoints.identity import refuse_replaced
@@ -41,6 +41,7 @@ from pipeline.unjudged import Kept
 LOG = logging.getLogger(__name__)
 ONE_MACHINE = ClusterBlock()
 FREELY = JudgeBlock()
+MADE = ("versions", "options")
 
 
 def make_cases(spec: EnvironmentSpec, shard: Shard) -> list[Case]:
@@ -205,6 +206,8 @@ class Scorer:
         """answers: what the judge's engine says, where it is one."""
         self.out, self.engine, self.provenance, self.at = out, engine, provenance, at
         self.judge, self.answers = judge, answers
+        self.is_wary = False
+        """Whether the judge did not answer when it was last asked."""
 
     def write(
         self, work: Work, cases: list[Case], records: Sequence[Generated], *parts: list[Rollout]
@@ -213,14 +216,14 @@ class Scorer:
 
         Raises JudgeBusy where a judge does not answer: what is not written then stays owed.
         """
-        drawn = Kept(_together(records), [r for part in parts for r in part], self.versions)
+        drawn = Kept(_together(records), [r for part in parts for r in part], self.made)
         return self._grade(work, cases, drawn)
 
     def finish(
         self, work: Work, cases: list[Case], records: Sequence[Generated], *parts: list[Rollout]
     ) -> list[Written]:
         """`write`, where a judge that does not answer costs no rollout: the next launch has it."""
-        drawn = Kept(_together(records), [r for part in parts for r in part], self.versions)
+        drawn = Kept(_together(records), [r for part in parts for r in part], self.made)
         try:
             return self._grade(work, cases, drawn)
         except (judging.JudgeBusy, judging.JudgeError):
@@ -237,9 +240,9 @@ class Scorer:
         return written
 
     @property
-    def versions(self) -> Mapping[str, str]:
-        found: Mapping[str, str] = self.provenance.get("versions", {})
-        return found
+    def made(self) -> Mapping[str, Any]:
+        """What of the provenance is of the rollouts, not of their scores."""
+        return {name: self.provenance[name] for name in MADE if name in self.provenance}
 
     def _grade(self, work: Work, cases: list[Case], drawn: Kept) -> list[Written]:
         return [self._write(partition, work, cases, drawn) for partition in work.partitions]
@@ -247,9 +250,7 @@ class Scorer:
     def _write(self, partition: Partition, work: Work, cases: list[Case], drawn: Kept) -> Written:
         began, rollouts, generated = time.time(), drawn.rollouts, drawn.record
         environment = build(partition.environment)
-        asked = judging.judgements(
-            environment, cases, rollouts, self.judge, str(self.out), self.answers
-        )
+        asked = self._judgements(environment, cases, rollouts)
         graded, scores = grade(environment, cases, rollouts, asked)
         rows = schema.table(
             environment,
@@ -261,9 +262,20 @@ class Scorer:
             dtype=self.engine.dtype,
             generated=generated,
         )
-        versions = {"versions": dict(drawn.versions)} if drawn.versions else {}
-        told = {**self.provenance, **versions}
+        told = {**self.provenance, **drawn.made}
         size = store.commit(self.out, partition, rows, environment, told, self.at)
         nulls = sum(r.completion.error is not None for r in graded)
         span = Span(began, time.time())
         return Written(partition, len(rollouts), nulls, size, os.getpid(), span, generated)
+
+    def _judgements(
+        self, environment: Environment, cases: list[Case], rollouts: Sequence[Rollout]
+    ) -> list[Any]:
+        about = self.judge, str(self.out), self.answers, self.is_wary
+        try:
+            found = judging.judgements(environment, cases, rollouts, *about)
+        except judging.JudgeBusy:
+            self.is_wary = True
+            raise
+        self.is_wary = self.is_wary and not any(found)
+        return found

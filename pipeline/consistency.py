@@ -4,20 +4,21 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from hackbait.environment import canonical
+from pipeline import engines
+from pipeline.engines import EngineError
 from pipeline.findings import Report, Seen
 from pipeline.soundness import Identity
 
 
 def together(report: Report, seen: Sequence[Seen]) -> None:
     """What partitions say of each other: one sweep, one policy a checkpoint, each case once."""
-    settings: dict[str, Seen] = {}
+    settings: dict[str, str] = {}
     weights: dict[tuple[str, int], Seen] = {}
     taken: dict[str, list[Seen]] = {}
     for one in seen:
         said, where = one.identity, one.held.at
-        for name, value in _common(said).items():
-            first = settings.setdefault(name, one)
-            other = _common(first.identity)[name]
+        for name, value in {**_common(said), **_options(one)}.items():
+            other = settings.setdefault(name, value)
             if other != value:
                 what = f"{name.partition(' ')[0]} is {value}, elsewhere {other}"
                 report.add("mixture", where, [what])
@@ -41,6 +42,20 @@ def _common(said: Identity) -> dict[str, str]:
         "dtype": said["dtype"],
         f"env_version {said['env']}": said["env_version"],
         f"grader_fingerprint {graded}": said["grader_fingerprint"],
+    }
+
+
+def _options(one: Seen) -> dict[str, str]:
+    """Its engine's options that changed its rows, one of them or, by a null reason, some."""
+    name = one.identity["engine"]
+    try:
+        reasons = engines.changing(name)
+    except EngineError:  # somebody's own, which is not here
+        reasons = {}
+    return {
+        f"engine.{option} of {name}": canonical(value)
+        for option, value in one.options.items()
+        if (reason := reasons.get(option)) is None or reason in one.reasons
     }
 
 

@@ -1,6 +1,6 @@
 """What `verify` read of an output, and what it found there."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,10 @@ class Seen:
     identity: Identity
     fingerprints: tuple[str, ...]
     """Of its rows: one where it is sound."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of its engine, those that change rows."""
+    reasons: frozenset[str] = frozenset()
+    """Of its nulls."""
 
     @property
     def cases(self) -> tuple[int, int]:

@@ -46,16 +46,22 @@ def other_options(engine: EngineBlock, before: object, retried: Collection[str])
     """
     if not isinstance(before, Mapping) or before.get("name") != engine.name:
         return []
-    build = engines.builder(engine.name)
-    old, new = (
-        engines.of_rows(engine.name, spelled(said, build)) for said in (before, engine.options)
-    )
+    old, new = _of_rows(engine.name, before), options_of_rows(engine)
     changed = []
     for option, reason in engines.changing(engine.name).items():
         if old[option] != new[option] and reason not in retried:
             again = f" (or --retry {reason}, which asks those again)" if reason else ""
             changed.append(f"engine.{option}: {old[option]!r} -> {new[option]!r}{again}")
     return changed
+
+
+def options_of_rows(engine: EngineBlock) -> dict[str, Any]:
+    """What the engine's options that change rows are set to, as every footer tells them."""
+    return _of_rows(engine.name, engine.options)
+
+
+def _of_rows(name: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    return engines.of_rows(name, spelled(said, engines.builder(name)))
 
 
 def refuse_mixture(plan: Plan, present: Mapping[Where, Mapping[str, Any]]) -> None:

@@ -21,6 +21,10 @@ class CheckpointError(RuntimeError):
     """One checkpoint cannot be used; the others can."""
 
 
+class ClusterError(RuntimeError):
+    """Ray is not there, or does not start: one line, with the cure."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A policy at one training step (number of updates applied; the base is 0)."""

@@ -102,7 +102,9 @@ def write(
     cases = make_cases(work.environment, work.shard)
     _refuse_other_prompts(held, rows, cases)
     (footer,) = contents.footers([held])
-    told = {"rejudged": {"key": held.key, "rows_hash": footer.get("rows_hash")}, **provenance}
+    before = {"options": footer["options"]} if "options" in footer else {}
+    graded = {"key": held.key, "rows_hash": footer.get("rows_hash")}
+    told = {"rejudged": graded, **before, **provenance}
     engine = EngineBlock(name=footer["identity"]["engine"], dtype=footer["identity"]["dtype"])
     scorer = Scorer(out, engine, told, judge=judge, answers=answers)
     return scorer.write(work, cases, [_generated(rows[0])], rollouts(rows))

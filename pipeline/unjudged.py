@@ -31,11 +31,12 @@ DAMAGED = (KeyError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One generation, and the versions that it was drawn with."""
+    """One generation, and what it was drawn with."""
 
     record: Generated
     rollouts: list[Rollout]
-    versions: Mapping[str, str]
+    made: Mapping[str, Any]
+    """What of a footer tells how they were drawn: versions, and options that change rows."""
 
 
 def name(work: Work) -> str:
@@ -48,7 +49,7 @@ def keep(out: Where, work: Work, kept: Kept) -> None:
     record = kept.record
     told = {
         **{field: getattr(record, field) for field in SAID},
-        "versions": dict(kept.versions),
+        "made": dict(kept.made),
         "rollouts": [asdict(rollout) for rollout in kept.rollouts],
     }
     content = gzip.compress(json.dumps(told).encode(), compresslevel=1)
@@ -75,7 +76,7 @@ def kept(out: Where, work: Work, cases: Sequence[Case], now: float) -> Kept | No
         rollouts = [_rollout(one) for one in told["rollouts"]]
         own = {field: told[field] for field in SAID}
         record = Generated(**own, loading=Span(now, now), generating=Span(now, now))
-        found = Kept(record, rollouts, told["versions"])
+        found = Kept(record, rollouts, dict(told["made"]))
     except (*GONE, *DAMAGED):
         return None
     seeds = zip(cases, sampling_seeds(cases, work.sampling), strict=True)

@@ -76,7 +76,11 @@ def _file(path: Where, held: Sequence[Held], report: Report, drawn: Sample) -> I
         report.add("note", where, [why] if why else [])
         report.add("rows", where, soundness.of_cases(rows, said, cases))
         drawn.offer(one.key, rows, [*record["metrics"], "reward"])
-        yield Seen(one, said, tuple(rows["fingerprint"].unique().to_pylist()))
+        weights, reasons = (
+            rows[name].unique().to_pylist() for name in ("fingerprint", "null_reason")
+        )
+        options = record.get("options", {})
+        yield Seen(one, said, tuple(weights), options, frozenset(reasons) - {None})
 
 
 def _asked(said: Identity) -> tuple[Sequence[Case], str]:

@@ -16,9 +16,12 @@ import ray
 from pipeline.cluster.apart import apart
 from pipeline.cluster.sweep import Sweep
 from pipeline.config import ClusterBlock
+from pipeline.records import ClusterError
 
 TICK = 0.02
 """Seconds."""
+SAID = 300
+"""Characters of what Ray says of itself."""
 
 __all__ = ["Sweep", "session"]
 
@@ -32,6 +35,7 @@ def session(
     It has a core for every engine, those of a judge among them, though the machine have fewer.
     `local` keeps Ray from joining whatever cluster was last seen on this machine. `meanwhile` is
     called time and again while Ray starts, and once it is up: its native side takes SIGTERM, too.
+    ClusterError where Ray does not start.
     """
     if ray.is_initialized():
         yield
@@ -59,10 +63,23 @@ def session(
     starting = keeper.submit(apart, partial(ray.init, **options))
     while not wait([starting], timeout=TICK).done:
         meanwhile()
-    starting.result()
+    try:
+        starting.result()
+    except Exception as error:
+        keeper.submit(ray.shutdown).result()
+        raise ClusterError(_why(error, address)) from error
     try:
         meanwhile()
         yield
     finally:
         keeper.submit(ray.shutdown).result()
         keeper.shutdown()
+
+
+def _why(error: Exception, address: str | None) -> str:
+    """One line: where Ray was looked for, what it said, and the cure."""
+    said = " ".join(str(error).split())[:SAID]
+    if address:
+        return f"cluster.address {address!r}: {said}; is a Ray of this version up there?"
+    cure = "the machine may be too busy, or /tmp full; run the same command again"
+    return f"Ray did not start ({said}): {cure}"

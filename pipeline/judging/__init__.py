@@ -55,11 +55,13 @@ def judgements(
     block: JudgeBlock,
     account: str,
     answers: Answers | None = None,
+    wary: bool = False,
 ) -> list[Any]:
     """One a rollout, in order; None where nothing is asked of it, or it was lost.
 
     account: whose budget is spent, an output's name. answers: what a judge's engine says, where
-    one is configured. Raises JudgeBusy, JudgeError.
+    one is configured. wary: a server is asked one call once, and the others when it has answered.
+    Raises JudgeBusy, JudgeError.
     """
     panel, by_index = panel_of(environment), {case.index: case for case in cases}
     judged = cast(Judged, environment)
@@ -72,7 +74,7 @@ def judgements(
     asked = [question for question in questions if question]
     if not (panel and asked):
         return [None for _ in questions]
-    answerer = Batched(answers, block) if answers else _server(panel, block)
+    answerer = Batched(answers, block) if answers else _server(panel, block, wary)
     with opened(home(block.cache) / "judge") as replies:
         client = Client(answerer, panel, block, replies, account)
         found = iter(asyncio.run(client.judgements(asked)))
@@ -90,10 +92,10 @@ def _question(judged: Judged, case: Case, rollout: Rollout) -> Asked | None:
         return None
 
 
-def _server(panel: Panel, block: JudgeBlock) -> Answerer:
+def _server(panel: Panel, block: JudgeBlock, wary: bool) -> Answerer:
     if block.engine:
         raise JudgeError("judge.engine: only sweep and rejudge start one")
-    answerer: Answerer = _served().Served(panel, block)
+    answerer: Answerer = _served().Served(panel, block, wary)
     return answerer
 
 

@@ -37,7 +37,9 @@ class Answerer(Protocol):
     place: str
     """Where, for what is remembered of it."""
     at_once: int
-    """Calls it is given at once."""
+    """Calls it is given at once; a wary one is given one alone until it has answered."""
+    wary: bool
+    """It did not answer a while ago, and asks once alone until it does."""
 
     def opened(self, again: Callable[[], None]) -> AbstractAsyncContextManager[Ask]:
         """Ready to answer, in one event loop; `again` hears every try of a call after its first."""
@@ -53,7 +55,9 @@ class Client:
         """account: whose budget it is."""
         self._answerer, self._panel, self._block = answerer, panel, block
         self._replies, self._account = replies, account
-        self._gate = asyncio.Semaphore(answerer.at_once)
+        self._waiting = answerer.at_once - 1 if answerer.wary else 0
+        """Of the calls at once, those that wait for a first answer."""
+        self._gate = asyncio.Semaphore(answerer.at_once - self._waiting)
         self._next = 0.0
         self._known_bare = {m: digest("bare", answerer.place, m) for m in panel.models}
         self._bare = {m for m, key in self._known_bare.items() if replies.get(key)}
@@ -123,6 +127,9 @@ class Client:
             completion = await self._ask(call, bare=True)
             self._bare.add(model)
             self._replies.put(self._known_bare[model], Reply(""), self._account, 0)
+        while self._waiting:
+            self._gate.release()
+            self._waiting -= 1
         whole = completion.error is None and completion.finish_reason == "stop"
         reply = Reply(completion.text or "", whole)
         self._replies.put(key, reply, self._account, _tokens(call, completion))

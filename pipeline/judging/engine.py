@@ -65,7 +65,7 @@ def shown(call: Call) -> str:
 class Batched:
     """See `client.Answerer`: calls that come together are answered together."""
 
-    place = "engine"
+    place, wary = "engine", False
 
     def __init__(self, answers: Answers, block: JudgeBlock) -> None:
         self.at_once = block.concurrency or AT_ONCE

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -33,10 +34,11 @@ _TRIES: ContextVar[list[int]] = ContextVar("tries")
 class Served:
     """See `client.Answerer`."""
 
-    def __init__(self, panel: Panel, block: JudgeBlock) -> None:
-        self.at_once = block.concurrency or AT_ONCE
+    def __init__(self, panel: Panel, block: JudgeBlock, wary: bool = False) -> None:
+        self.at_once, self.wary = block.concurrency or AT_ONCE, wary
         self._panel = panel
         self._server = server(panel, Limits(self.at_once, block.timeout_s, block.retries))
+        self._once = replace(self._server, limits=replace(self._server.limits, retries=0))
         self.place = self._server.url
 
     @asynccontextmanager
@@ -53,9 +55,16 @@ class Served:
     async def _ask(self, client: Any, call: Call, bare: bool) -> Completion:
         _TRIES.set([0])
         read = partial(wire.completion, max_tokens=self._panel.max_tokens)
+        asked = body(self._panel, call, bare)
+        at, by = (
+            (self._once, client.with_options(max_retries=0))
+            if self.wary
+            else (self._server, client)
+        )
         try:
-            asked = body(self._panel, call, bare)
-            return await self._server.ask(client, "/chat/completions", asked, read)
+            completion = await at.ask(by, "/chat/completions", asked, read)
+            self.wary = False
+            return completion
         except OverContext:
             return Completion(None, None, None, None, "too long for the judge")
         except EngineBusy as error:

@@ -41,6 +41,7 @@ def facts(records: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
         said = {
             "environment": record.get("env"),
             **{k: v for k, v in record.get("identity", {}).items() if k not in OF_ONE | {"env"}},
+            "option": record.get("options", {}),
             "version of": record.get("versions", {}),
         }
         for name, value in _flat(said):

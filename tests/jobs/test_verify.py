@@ -13,11 +13,12 @@ import pytest
 import tomli_w
 
 from jobs.__main__ import main
-from pipeline import schema, store
+from pipeline import consistency, schema, store
 from pipeline.checkpoints import scripted
 from pipeline.compaction import compact, compacted_files
 from pipeline.config import SweepConfig
-from pipeline.findings import Report
+from pipeline.findings import Report, Seen
+from pipeline.holdings import Held
 from pipeline.plan import plan
 from pipeline.records import Written
 from pipeline.verify import verify
@@ -207,6 +208,37 @@ def test_rows_of_another_sweep_among_them_are_a_mixture(
     report = verify(out)
     assert wrong(report) == {"mixture", "orphan"}
     assert "sampling is " in said(report)
+
+
+def test_rows_that_another_option_of_the_engine_made_are_a_mixture(out: Path) -> None:
+    for path, characters in zip(store.partition_files(out), (200, 9, 200, 200), strict=False):
+        rows = pq.ParquetFile(path).read()
+        record = json.loads(rows.schema.metadata[schema.FOOTER])
+        footer = json.dumps({**record, "options": {"characters": characters}}).encode()
+        pq.write_table(rows.replace_schema_metadata({schema.FOOTER: footer}), path)
+    report = verify(out)
+    assert wrong(report) == {"mixture"}
+    assert "engine.characters is 9, elsewhere 200" in said(report)
+
+
+def test_an_option_that_makes_nulls_of_a_reason_mixes_those_alone() -> None:
+    identity = {
+        **dict.fromkeys(("step", "env", "ask", "grade", "env_version", "sampling"), ""),
+        **{"run": "a", "checkpoint": "c", "grader_fingerprint": "g", "dtype": "float32"},
+        **{"engine": "vllm"},
+    }
+
+    def seen(start: int, length: int, *reasons: str) -> Seen:
+        where = Held("hackword", "a", 0, str(start), Path(str(start)))
+        options = {"max_model_len": length, "merge": False}
+        cases = {"start": start, "stop": start + 1}
+        return Seen(where, {**identity, **cases}, ("w",), options, frozenset(reasons))
+
+    for others, found in (((), set()), (("prompt_too_long",), {"mixture"})):
+        report = Report()
+        lengths = seen(0, 64, "prompt_too_long"), seen(1, 128), seen(2, 256, *others)
+        consistency.together(report, lengths)
+        assert wrong(report) == found
 
 
 def test_cases_in_two_partitions_are_doubles(

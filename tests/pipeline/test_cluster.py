@@ -74,6 +74,8 @@ def test_a_planted_onset_comes_out(tmp_path: Path) -> None:
     measured = measure(CurvesConfig(path=tmp_path / "out"))
     found = onset.onsets(measured.frame, "r_hack", measured.identity, 0.5)
     steps = dict(zip(found["run"], found["onset"], strict=True))
+    footers = [contents.read_footer(path) for path in store.partition_files(tmp_path / "out")]
+    assert [footer["options"] for footer in footers] == [{"characters": None}] * len(footers)
     assert steps["early"] == pytest.approx(10, abs=1.0)
     assert steps["late"] == pytest.approx(30, abs=3.0)
 
@@ -310,6 +312,30 @@ def test_a_sweep_of_its_own_joins_no_cluster_that_was_left_behind(tmp_path: Path
         (Path(short) / "ray").mkdir()
         (Path(short) / "ray" / "ray_current_cluster").write_text("192.0.2.1:1")
         subprocess.run(command, cwd=ROOT, check=True, env=os.environ | {"RAY_TMPDIR": short})
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"RAY_TMPDIR": f"/tmp/{'long' * 25}"}, "error: Ray did not start ("),
+        ({"RAY_ADDRESS": "127.0.0.1:1"}, "error: cluster.address '127.0.0.1:1': "),
+    ],
+)
+def test_a_ray_that_is_not_to_be_had_is_one_line(
+    changed: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    planted(tmp_path / "runs" / "a", 10, range(0, 1))
+    (tmp_path / "sweep.toml").write_text(
+        f'output = "{tmp_path / "out"}"\n[[runs]]\npath = "{tmp_path / "runs"}"\n'
+        '[[env]]\nid = "hackword"\nhack_word = "ocean"\n[engine]\nname = "scripted"\n'
+    )
+    command = [sys.executable, "-m", "jobs", "sweep", "@", str(tmp_path / "sweep.toml")]
+    told = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, env=os.environ | changed
+    )
+    assert told.returncode == 2
+    assert told.stderr.strip().splitlines()[-1].startswith(said)
+    assert "Traceback" not in told.stderr
 
 
 def faulty(root: Path, **faults: object) -> SweepConfig:

@@ -18,6 +18,7 @@ from pipeline.rollout import sampling_seeds
 from pipeline.unjudged import Kept
 
 NOW = 5.0
+MADE = {"versions": {"torch": "2"}, "options": {"max_model_len": 64}}
 THEN = Span(1.0, 2.0)
 RECORD = Generated("weights", "text", 7, THEN, THEN, 12)
 TEXTS = st.text(st.characters(codec=None), max_size=20)
@@ -61,11 +62,11 @@ def test_what_is_kept_comes_back_as_it_was(
     work, cases = asked
     out = tmp_path_factory.mktemp("out")
     rollouts = drawn(cases, work.sampling, said)
-    unjudged.keep(out, work, Kept(RECORD, rollouts, {"torch": "2"}))
+    unjudged.keep(out, work, Kept(RECORD, rollouts, MADE))
     assert unjudged.names(out) == {unjudged.name(work)}
     moment = Span(NOW, NOW)
     record = replace(RECORD, loading=moment, generating=moment)
-    assert unjudged.kept(out, work, cases, NOW) == Kept(record, rollouts, {"torch": "2"})
+    assert unjudged.kept(out, work, cases, NOW) == Kept(record, rollouts, MADE)
     assert not store.partition_files(out)
     unjudged.clear(out)
     assert unjudged.names(out) == set()

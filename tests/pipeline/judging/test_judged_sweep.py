@@ -19,7 +19,7 @@ from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
 from pipeline.judging import JudgeBusy
 from pipeline.plan import PlanError, plan
-from pipeline.records import Completion, Generated, Rollout, Span
+from pipeline.records import Completion, Generated, Rollout, Span, Work
 from pipeline.rollout import sampling_seeds
 from tests.pipeline.openai_server import Asked, Reply, Server, refusing, said
 
@@ -85,16 +85,22 @@ def write(asked: SweepConfig, policies: Mapping[int, str]) -> None:
     """Commit rollouts of the policy that each case's number gives, others being boilerplate."""
     scorer = Scorer(asked.output, asked.engine, {"versions": {}}, judge=asked.judge)
     for work in plan(asked).works:
-        cases = make_cases(work.environment, work.shard)
-        rollouts = [
-            Rollout(case.index, 0, seed, Completion(reply(case, policies), "stop", 300, 200))
-            for case, (seed,) in zip(cases, sampling_seeds(cases, work.sampling), strict=True)
-        ]
-        record = Generated(work.checkpoint.cheap_id, "exact", 1, Span(0, 1), Span(0, 1), 0)
         with store.writing(
             asked.output, tomli_w.dumps(asked.model_dump(mode="json", exclude_none=True))
         ):
-            scorer.write(work, cases, [record], rollouts)
+            scorer.write(work, *generation(work, policies))
+
+
+def generation(
+    work: Work, policies: Mapping[int, str]
+) -> tuple[list[Case], list[Generated], list[Rollout]]:
+    cases = make_cases(work.environment, work.shard)
+    rollouts = [
+        Rollout(case.index, 0, seed, Completion(reply(case, policies), "stop", 300, 200))
+        for case, (seed,) in zip(cases, sampling_seeds(cases, work.sampling), strict=True)
+    ]
+    record = Generated(work.checkpoint.cheap_id, "exact", 1, Span(0, 1), Span(0, 1), 0)
+    return cases, [record], rollouts
 
 
 def reply(case: Case, policies: Mapping[int, str]) -> str:
@@ -165,6 +171,31 @@ def test_a_judge_that_does_not_answer_leaves_the_partition_owed(
     server.answer = lambda a: Reply(said(a, judge(a)))
     write(asked, MIXED)
     assert store.done(asked.output, plan(asked).partitions)
+
+
+def test_a_judge_that_was_out_is_asked_one_thing_once_before_the_next_partition(
+    tmp_path: Path, server: Server
+) -> None:
+    healthy = server.answer
+    server.answer = lambda a: refusing(500)
+    asked = config(tmp_path, server)
+    asked.judge.retries = 1
+    (work,) = plan(asked).works
+    scorer = Scorer(asked.output, asked.engine, {"versions": {}}, judge=asked.judge)
+    drawn = generation(work, MIXED)
+    with store.writing(asked.output, ""):
+        with pytest.raises(JudgeBusy, match="status 500 2 times"):
+            scorer.write(work, *drawn)
+        first = len(server.posts)
+        for tries in (1, 2):
+            with pytest.raises(JudgeBusy, match="status 500 once"):
+                scorer.write(work, *drawn)
+            assert len(server.posts) == first + tries
+        server.answer = healthy
+        scorer.write(work, *drawn)
+        assert len(server.posts) == first + 2 + 6
+        assert server.most_at_once > 1
+    assert not scorer.is_wary
 
 
 @pytest.mark.parametrize(
