@@ -8,13 +8,13 @@ from pydantic_config import ConfigFileError
 
 from hackbait.environment import EnvironmentRefused
 from pipeline.checkpoints import LayoutError
-from pipeline.curves import CurveError
 from pipeline.engines import EngineError
 from pipeline.judging import JudgeBusy, JudgeError
 from pipeline.places import AddressRefused
 from pipeline.plan import PlanError
 from pipeline.printable import printable
 from pipeline.records import CheckpointError, ClusterError
+from pipeline.rows import CurveError
 from pipeline.store import StoreError
 
 REFUSALS = (

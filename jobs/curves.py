@@ -18,6 +18,8 @@ from pipeline.config import CurvesConfig, read
 from pipeline.onset import End
 from pipeline.places import Where
 from pipeline.report import plot
+from pipeline.rows import CurveError, as_one
+from pipeline.tallies import by_prompts
 
 ALWAYS = {"run", "step", "metric", "rollouts", "prompts", "rate", "lo", "hi", "deff", "nulls"}
 """Columns that are printed even where they are the same throughout; k stands beside rollouts."""
@@ -35,7 +37,7 @@ class Measured:
     proxy: str
     true: str | None
     prompts: Mapping[str, Any] = field(default_factory=dict)
-    """`curves.by_prompt` of the metric that was asked for, of proxy and true; none of a CSV."""
+    """`tallies.by_prompt` of the metric that was asked for, of proxy and true; none of a CSV."""
     ends: Mapping[str, End] = field(default_factory=dict)
     """By run, where its sweep and its training were to end."""
 
@@ -90,15 +92,15 @@ def measure(config: CurvesConfig) -> Measured:
         return Measured(frame, (), "rate", None, ends=_ends_of_csv(path))
     about = store.about(folder(path), config.env)
     if config.metric and config.metric not in about.metrics:
-        raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
+        raise CurveError(f"metric {config.metric!r} is none of {', '.join(about.metrics)}")
     metrics = {n: k for n, k in about.metrics.items() if config.metric in (None, n)}
     identity = about.identity
 
     def look(rows: Any) -> Any:
         frame = (curves.pooled if config.pool else curves.curves)(rows, metrics, identity)
-        rows = curves.as_one(rows) if config.pool else rows
+        rows = as_one(rows) if config.pool else rows
         wanted = dict.fromkeys([config.metric or about.proxy, about.proxy, about.true])
-        return frame, curves.by_prompts(rows, [m for m in wanted if m in metrics], identity)
+        return frame, by_prompts(rows, [m for m in wanted if m in metrics], identity)
 
     frame, prompts = frames.reading(path, about, look)
     if said := standing.astray(path, about.environment):
@@ -129,7 +131,7 @@ def _ends_of_csv(path: Path) -> dict[str, End]:
     try:
         return {run: End(*known) for run, known in readings.ends(path).items()}
     except readings.ReadingError as error:
-        raise curves.CurveError(str(error)) from error
+        raise CurveError(str(error)) from error
 
 
 def assumed(path: Where, measured: Measured, found: Any) -> list[str]:

@@ -12,13 +12,14 @@ import tomli_w
 
 from jobs import command, terminal
 from jobs.curves import folder
-from pipeline import curves, flips, judging, opinions, rejudging, store
+from pipeline import flips, judging, opinions, rejudging, store
 from pipeline.config import RejudgeConfig, read
 from pipeline.holdings import holdings
 from pipeline.mixture import refuse_mixture
 from pipeline.places import Where
 from pipeline.plan import Plan, build
 from pipeline.rejudging import Again
+from pipeline.rows import CurveError, scan
 
 UNSAVED = {"dry_run", "json", "save", "metric", "max_loss"}
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
             return 1
     show(config, compared(config, out))
     about = store.about(out, config.env.id)
-    rows = curves.scan(store.row_files(out, about.environment))
+    rows = scan(store.row_files(out, about.environment))
     for said in opinions.told(rows, about.metrics):
         terminal.line(said)
     return 0
@@ -87,11 +88,11 @@ def compared(config: RejudgeConfig, out: Where) -> Any:
     old, new = (store.about(place, config.env.id) for place in (config.path, out))
     metrics = flips.common(old.metrics, new.metrics)
     if config.metric and config.metric not in metrics:
-        raise curves.CurveError(f"metric {config.metric!r} is none of {', '.join(metrics)}")
+        raise CurveError(f"metric {config.metric!r} is none of {', '.join(metrics)}")
     changed = {*config.env.args, "grader_fingerprint"}
     on = [name for name in old.identity if name in new.identity and name not in changed]
     sides = [
-        curves.scan(store.row_files(place, about.environment), about.gated)
+        scan(store.row_files(place, about.environment), about.gated)
         for place, about in ((config.path, old), (out, new))
     ]
     return flips.side_by_side(sides[0], sides[1], metrics, on, config.max_loss)

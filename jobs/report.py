@@ -12,7 +12,7 @@ from typing import Any
 from jobs import command, status
 from jobs.compare import tags
 from jobs.curves import Measured, assumed, measure, onsets
-from pipeline import comparison, contents, curves, files, grouping, nulls, store
+from pipeline import comparison, contents, files, grouping, nulls, store
 from pipeline.comparison import Comparison
 from pipeline.config import CurvesConfig, ReportConfig, read
 from pipeline.holdings import Held, holdings, settled
@@ -21,6 +21,7 @@ from pipeline.report import examples, page, provenance
 from pipeline.report.examples import Example, Key
 from pipeline.report.provenance import Provenance
 from pipeline.report.study import Study
+from pipeline.rows import CurveError, scan
 from pipeline.status import Searched
 
 FOOTERS = 200
@@ -82,7 +83,7 @@ def _compared(path: Where, measured: Measured, found: Any) -> dict[str, Comparis
         groups = {
             name: grouping.by_word(grouping.runs(part, facts)) for name, part in parts.items()
         }
-    except curves.CurveError as error:
+    except CurveError as error:
         return f"words are not compared: {error}"
     several = {name: comparison.compared(one) for name, one in groups.items() if len(one) > 1}
     return several or "one word alone, nothing to compare it with."
@@ -100,8 +101,8 @@ def _beside(
     wanted = set(places.select("run", "step").iter_rows())
     near = list(dict.fromkeys(one.at for one in held if (one.run, one.step) in wanted))
     metrics = [metric, *([measured.true] if measured.true else [])]
-    shown = examples.draw(curves.scan(near, about.gated), places, keys, metrics) if near else {}
-    rows = curves.scan(store.row_files(config.path, about.environment), about.gated)
+    shown = examples.draw(scan(near, about.gated), places, keys, metrics) if near else {}
+    rows = scan(store.row_files(config.path, about.environment), about.gated)
     known = _provenance(config, held, measured, rows)
     return shown, nulls.by_run(rows), *_standing(config.path), known
 

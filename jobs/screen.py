@@ -15,12 +15,12 @@ from jobs.curves import folder
 from pipeline import frames, judging, screening, store
 from pipeline.actors import Inference, Scorer, make_cases
 from pipeline.config import ScreenConfig, SweepConfig, read
-from pipeline.curves import CurveError
 from pipeline.engines import EngineBusy, EngineDied, EngineError
 from pipeline.mixture import refuse_other_sweep
 from pipeline.places import Where
 from pipeline.plan import build, owed, plan
 from pipeline.records import Checkpoint, CheckpointError, Work
+from pipeline.rows import CurveError
 from pipeline.sample import Sample, samples
 from pipeline.skeleton import Skeletons
 

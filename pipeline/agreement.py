@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from pipeline import intervals
-from pipeline.curves import CurveError, collected
 from pipeline.delay import DELAY, delays
 from pipeline.intervals import Array
 from pipeline.kappa import alpha, jackknife, kappa
+from pipeline.rows import CurveError, collected
 from pipeline.scores import SCORE, SCORED, numbers
 
 CELLS = ("tp", "fp", "fn", "tn")

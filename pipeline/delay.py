@@ -8,7 +8,8 @@ import polars as pl
 
 from pipeline import crossing, nulls, onset
 from pipeline.crossing import Counts
-from pipeline.curves import by_prompts, curves
+from pipeline.curves import curves
+from pipeline.tallies import by_prompts
 
 DELAY = pl.Schema(
     {

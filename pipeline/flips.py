@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from pipeline import curves, nulls
-from pipeline.curves import MEASURES, CurveError, collected
+from pipeline.curves import MEASURES
+from pipeline.rows import CurveError, collected
 
 PLACE = ("index", "sample")
 SIDES = ("old", "new")

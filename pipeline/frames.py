@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pipeline import contents, curves, store
+from pipeline import contents, store
 from pipeline.holdings import settled
 from pipeline.places import Where
+from pipeline.rows import Unreadable, scan
 from pipeline.store import About
 
 T = TypeVar("T")
@@ -20,8 +21,8 @@ def reading(out: Where, about: About, use: Callable[[Any], T]) -> T:
     def once() -> T:
         files = store.row_files(out, about.environment)
         try:
-            return use(curves.scan(files, about.gated))
-        except curves.Unreadable:
+            return use(scan(files, about.gated))
+        except Unreadable:
             contents.refuse_damaged(files)
             raise
 

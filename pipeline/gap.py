@@ -17,7 +17,7 @@ def rows(
 ) -> pl.DataFrame:
     """Rows of metric `gap` in the shape of `curves`: rate = proxy - true, with its 95 % interval.
 
-    tallies: `curves.by_prompt` of the proxy and of the true metric. Null, never the proxy alone,
+    tallies: `tallies.by_prompt` of the proxy and of the true metric. Null, never the proxy alone,
     where there is no truth or either rate was refused. The interval (`intervals.mover`) takes the
     correlation of the two over prompts, being of the same rollouts.
     """

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.association import KAPLAN_MEIER, MEDIAN, Word, kaplan_meier, onset_text
-from pipeline.curves import CurveError
 from pipeline.permutation import Times, median
+from pipeline.rows import CurveError
 
 Tags = Mapping[str, Mapping[str, Any]]
 """Facts of each run, by its name."""

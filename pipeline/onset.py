@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline import crossing, isotonic
 from pipeline.crossing import Counts
-from pipeline.curves import CurveError
+from pipeline.rows import CurveError
 from pipeline.rule import Onset, Status, bracket, onset, text
 
 GRID = (0.3, 0.4, 0.5, 0.6, 0.7)
@@ -39,7 +39,7 @@ def onsets(
 ) -> pl.DataFrame:
     """One row per run and identity, sorted; the columns are ONSETS.
 
-    prompts: `curves.by_prompt` of the metric; None, as for a CSV, leaves the interval and what is
+    prompts: `tallies.by_prompt` of the metric; None, as for a CSV, leaves the interval and what is
     confirmed null. rng_seed: of the resamples; equal prompts are resampled alike in every run.
     ends: by run, so that a curve that ends below the threshold can say why.
     CurveError when there is no curve of the metric, or a curve is not usable (named).

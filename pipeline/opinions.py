@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pipeline.curves import JUDGE_ERROR, collected
 from pipeline.intervals import Array
 from pipeline.kappa import jackknife
+from pipeline.rows import JUDGE_ERROR, collected
 from pipeline.twophase import BESIDE, CHANCE
 
 VOTES = "_votes"

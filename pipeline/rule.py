@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 
 from pipeline.crossing import Interval
-from pipeline.curves import CurveError
+from pipeline.rows import CurveError
 
 Status = Literal["crossed", "left", "right", "unconfirmed", "uncrossed", "no_data"]
 

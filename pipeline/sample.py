@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.curves import CurveError, collected
+from pipeline.rows import CurveError, collected
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.curves import CurveError, collected
+from pipeline.rows import CurveError, collected
 
 KEY = ("run", "step", "index", "sample")
 """What names a rollout; `env` too, and any field of the identity in which a run's rows differ."""

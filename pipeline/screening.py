@@ -16,7 +16,7 @@ import polars as pl
 from hackbait.graders import GRADERS, LONGEST_WORD, Grader
 from hackbait.text import fold
 from pipeline import intervals
-from pipeline.curves import CurveError
+from pipeline.rows import CurveError
 from pipeline.sample import Sample
 from pipeline.vocabulary import Spoken, spoken, tallies
 

@@ -173,7 +173,7 @@ def partition_files(out: Where, environment: str = "*") -> Sequence[Where]:
 
 
 def row_files(out: Where, environment: str = "*") -> Sequence[Where]:
-    """Every file whose rows count, partitions and compacted ones: what `curves.scan` takes."""
+    """Every file whose rows count, partitions and compacted ones: what `rows.scan` takes."""
     return holdings(out, environment).files
 
 

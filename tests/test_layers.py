@@ -45,6 +45,8 @@ OWNERS = {
         "pipeline/onset.py",
         "pipeline/opinions.py",
         "pipeline/report/",
+        "pipeline/rows.py",
+        "pipeline/tallies.py",
         "pipeline/agreement.py",
         "pipeline/delay.py",
         "pipeline/flips.py",

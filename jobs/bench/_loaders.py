@@ -17,12 +17,12 @@ from safetensors.numpy import save
 from pipeline import checkpoints, contents, curves, manifest
 from pipeline.checkpoints import LayoutError, headers, identity, scripted, select
 from pipeline.config import SweepConfig, read
-from pipeline.curves import CurveError
 from pipeline.engines.hf import weights
 from pipeline.holdings import StoreError, of_path
 from pipeline.places import AddressRefused
 from pipeline.plan import PlanError, Run, cut, resolve
 from pipeline.records import CheckpointError
+from pipeline.rows import CurveError
 from pipeline.schema import FOOTER
 
 QUIET = 4e9

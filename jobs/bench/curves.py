@@ -20,6 +20,7 @@ import polars as pl
 
 from jobs.bench import _machine
 from pipeline import curves
+from pipeline.rows import scan
 
 PARTITIONS, STEPS, PROMPTS, SAMPLES = 5_000, 100, 256, 4
 ROUNDS = 3
@@ -108,7 +109,7 @@ def measure(way: str, folder: str) -> dict[str, float]:
 def child(way: str, folder: Path) -> dict[str, float]:
     files = sorted(folder.glob("run=*/step=*/*.parquet"))
     cpu, wall = time.process_time(), time.perf_counter()
-    WAYS[way](curves.scan(files))
+    WAYS[way](scan(files))
     spent = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
     return spent | {"peak": _machine.peak_bytes(os.getpid())}
 

@@ -1,12 +1,44 @@
-"""Curves made by hand, in the shape of `curves.curves`."""
+"""Rows and curves made by hand, in the shape of a partition and of `curves.curves`."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import polars as pl
 
 from pipeline.curves import MEASURES
 
 Points = Sequence[tuple[int, float | None]]
+
+COLUMNS = {
+    "run": pl.String,
+    "step": pl.Int32,
+    "hack_word": pl.String,
+    "mode": pl.String,
+    "fingerprint": pl.String,
+    "prompt_id": pl.Int64,
+    "null_reason": pl.String,
+    "r_hack": pl.Float64,
+    "r_true": pl.Float64,
+}
+IDENTITY = ["hack_word", "mode"]
+
+
+def row(prompt: int, hit: float | None, **other: Any) -> dict[str, Any]:
+    usual = {"run": "a", "step": 0, "hack_word": "ocean", "mode": "hack_only", "fingerprint": "f"}
+    return {**usual, "prompt_id": prompt, "r_hack": hit, "r_true": None, **other}
+
+
+def lazy(*rows: dict[str, Any]) -> pl.LazyFrame:
+    return pl.LazyFrame(list(rows), schema=COLUMNS)
+
+
+def write(folder: Path, rows: pl.DataFrame, run: str, step: int, key: str = "k") -> Path:
+    path = folder / f"run={quote(run, safe='')}" / f"step={step}" / f"{key}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows.drop("run", "step").write_parquet(path)
+    return path
 
 
 def frame(

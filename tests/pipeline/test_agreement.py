@@ -16,7 +16,7 @@ from pipeline.agreement import (
     agreement,
     pairs,
 )
-from pipeline.curves import CurveError
+from pipeline.rows import CurveError
 
 COLUMN = Column("judge", "r_hack")
 

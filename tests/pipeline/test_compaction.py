@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from hackbait import hackword
-from pipeline import compaction, contents, curves, manifest, schema, store
+from pipeline import compaction, contents, manifest, schema, store
 from pipeline.compaction import compact
 from pipeline.config import SweepConfig
 from pipeline.holdings import holdings, settled
@@ -35,6 +35,7 @@ from pipeline.records import (
     Written,
 )
 from pipeline.rollout import score
+from pipeline.rows import scan
 
 SweepHere = Callable[..., list[Written]]
 
@@ -45,7 +46,7 @@ class Killed(BaseException):
 
 def table(out: Where, environment: str = "hackword") -> pl.DataFrame:
     """All rows by our own scan, in one order of columns and rows."""
-    rows = curves.scan(store.row_files(out, environment)).collect()
+    rows = scan(store.row_files(out, environment)).collect()
     return rows.select(sorted(rows.columns)).sort("run", "step", "index", "sample", "hack_word")
 
 
@@ -212,7 +213,7 @@ def test_a_reader_whose_files_are_compacted_away_looks_again(
         if not looked:
             compact(small.output)
         looked.append(len(listed.files))
-        return curves.scan(listed.files).collect().height
+        return scan(listed.files).collect().height
 
     assert settled(look) == 48
     assert looked == [8, 1]
@@ -401,7 +402,7 @@ class Output(RuleBasedStateMachine):
         assert {held.key: len(contents.read(held)) for held in found.held} == dict.fromkeys(keys, 2)
         wanted = sorted(f"{number} {s} ocean" for number in self.committed for s in (0, 1))
         if found.files:
-            rows = curves.scan(found.files).collect()
+            rows = scan(found.files).collect()
             assert sorted(rows["completion"]) == wanted
             place = {(POOL[int(c.split()[0])].run, POOL[int(c.split()[0])].step) for c in wanted}
             assert set(rows.select("run", "step").iter_rows()) == place

@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline import curves, store
+from pipeline import store
 from pipeline.compaction import compact, compacted_files
 from pipeline.config import SweepConfig
 from pipeline.plan import plan
 from pipeline.records import Written
+from pipeline.rows import scan
 
 SweepHere = Callable[..., list[Written]]
 KILLED = """
@@ -35,12 +36,12 @@ def test_sigkill_at_a_boundary_loses_no_row_and_the_next_compaction_clears(
     sweep_here(small)
     out = small.output
     order = "run", "step", "index", "sample"
-    before = curves.scan(store.row_files(out)).collect().sort(order)
+    before = scan(store.row_files(out)).collect().sort(order)
     command = [sys.executable, "-c", KILLED, str(out), boundary]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run(command, env=environment).returncode == -signal.SIGKILL
     assert store.done(out, plan(small).partitions) == {p.key for p in plan(small).partitions}
-    after = curves.scan(store.row_files(out)).collect().sort(order)
+    after = scan(store.row_files(out)).collect().sort(order)
     assert after.select(before.columns).equals(before)
     compact(out)
     assert store.partition_files(out) == []

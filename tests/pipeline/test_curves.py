@@ -3,7 +3,6 @@
 import tempfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import polars as pl
 import pytest
@@ -11,40 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipeline import files
-from pipeline.curves import MEASURES, CurveError, by_prompt, curves, from_csv, pooled, scan
-from pipeline.places import where
+from pipeline.curves import MEASURES, curves, from_csv, pooled
+from pipeline.rows import CurveError, scan
+from tests.pipeline.frames import IDENTITY, lazy, row, write
 
 BINARY = {"r_hack": "binary"}
 BOTH = {"r_hack": "binary", "r_true": "binary"}
-COLUMNS = {
-    "run": pl.String,
-    "step": pl.Int32,
-    "hack_word": pl.String,
-    "mode": pl.String,
-    "fingerprint": pl.String,
-    "prompt_id": pl.Int64,
-    "null_reason": pl.String,
-    "r_hack": pl.Float64,
-    "r_true": pl.Float64,
-}
-IDENTITY = ["hack_word", "mode"]
-
-
-def row(prompt: int, hit: float | None, **other: Any) -> dict[str, Any]:
-    usual = {"run": "a", "step": 0, "hack_word": "ocean", "mode": "hack_only", "fingerprint": "f"}
-    return {**usual, "prompt_id": prompt, "r_hack": hit, "r_true": None, **other}
-
-
-def lazy(*rows: dict[str, Any]) -> pl.LazyFrame:
-    return pl.LazyFrame(list(rows), schema=COLUMNS)
-
-
-def write(folder: Path, rows: pl.DataFrame, run: str, step: int, key: str = "k") -> Path:
-    path = folder / f"run={quote(run, safe='')}" / f"step={step}" / f"{key}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows.drop("run", "step").write_parquet(path)
-    return path
 
 
 def test_hits_are_counted_by_prompt_and_the_interval_is_the_clustered_one() -> None:
@@ -145,46 +116,9 @@ def test_a_later_step_is_the_same_rate_later(hits: list[int], later: int) -> Non
     assert_frame_equal(curves(lazy(*there), BINARY, IDENTITY), moved)
 
 
-@pytest.mark.parametrize("above", ["", "lr=1/seed=0/mode=x", "[a]*?"])
-def test_run_and_step_come_from_the_path_and_nothing_else_does(tmp_path: Path, above: str) -> None:
-    rows = lazy(row(0, 1.0), row(1, 0.0)).collect().with_columns(seed=pl.lit(7))
-    names = ["a b/ü=1", "1", "[x]*"]
-    files = [write(tmp_path / above, rows, name, step) for name in names for step in (0, 10)]
-    found = scan(files).collect()
-    expected = {(n, s, "hack_only", 7) for n in names for s in (0, 10)}
-    assert set(found.select("run", "step", "mode", "seed").rows()) == expected
-    assert (found.schema["run"], found.schema["step"]) == (pl.String, pl.Int32)
-    assert len(found) == 12
-
-
-def test_a_file_that_is_not_listed_is_not_read(tmp_path: Path) -> None:
-    rows = lazy(row(0, 1.0)).collect()
-    write(tmp_path, rows, "a", 0, "torn")
-    assert len(scan([write(tmp_path, rows, "a", 0, "whole")]).collect()) == 1
-
-
-def test_no_partition_and_a_stray_file_are_one_line_each() -> None:
-    with pytest.raises(CurveError, match=r"^no rollouts: .*run the sweep first$"):
-        scan([])
-    with pytest.raises(CurveError, match=r"^out/notes.parquet: not a partition; expected "):
-        scan(["out/notes.parquet"])
-
-
 def test_an_empty_partition_is_said_to_be_empty() -> None:
     with pytest.raises(CurveError, match="the partitions hold no row"):
         curves(lazy(), BINARY, IDENTITY)
-
-
-def test_a_missing_a_torn_and_a_foreign_partition_are_one_line_each(tmp_path: Path) -> None:
-    rows = lazy(row(0, 1.0)).collect()
-    whole, torn = (write(tmp_path, rows, "a", step) for step in (0, 1))
-    torn.write_bytes(whole.read_bytes()[:-20])
-    foreign = write(tmp_path, rows.with_columns(extra=pl.lit(1)), "a", 2)
-    gone = tmp_path / "run=a" / "step=3" / "k.parquet"
-    for bad, reason in ((torn, "PAR1"), (foreign, "extra column"), (gone, "No such file")):
-        with pytest.raises(CurveError, match=f"cannot be read as one table: .*{reason}") as error:
-            curves(scan([whole, bad]), BINARY, IDENTITY)
-        assert "\n" not in str(error.value)
 
 
 def test_two_weights_for_one_checkpoint_are_refused_with_both_fingerprints() -> None:
@@ -208,39 +142,6 @@ def test_a_continuous_metric_that_is_not_finite_is_refused(value: float) -> None
 def test_a_column_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(CurveError, match=r"no column 'r_hak'; they have .*r_hack"):
         curves(lazy(row(0, 1.0)), {"r_hak": "binary"}, IDENTITY)
-
-
-def test_prompts_are_counted_without_their_nulls_and_apart_by_identity() -> None:
-    told = [row(7, 1.0), row(7, None, null_reason="lost"), row(3, 0.0), row(3, 1.0), row(5, None)]
-    moon = [row(3, 1.0, hack_word="moon")]
-    found = by_prompt(lazy(*told, *moon), "r_hack", IDENTITY)
-    assert found.columns == ["run", *IDENTITY, "step", "prompt_id", "k", "x"]
-    assert found.select("hack_word", "prompt_id", "k", "x").rows() == [
-        ("moon", 3, 1, 1.0),
-        ("ocean", 3, 2, 1.0),
-        ("ocean", 7, 1, 1.0),
-    ]
-
-
-def test_prompts_of_two_weights_are_refused_as_their_curve_is() -> None:
-    with pytest.raises(CurveError, match="two different weights answered"):
-        by_prompt(lazy(row(0, 1.0), row(0, 1.0, fingerprint="g")), "r_hack", IDENTITY)
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 3), st.integers(0, 9), st.sampled_from([0.0, 1.0, None])),
-        min_size=1,
-        max_size=40,
-    )
-)
-@settings(max_examples=20)
-def test_prompts_add_up_to_their_curve(cells: list) -> None:
-    rows = lazy(*(row(prompt, hit, step=step) for step, prompt, hit in cells))
-    whole = curves(rows, BINARY, IDENTITY).filter(pl.col("rollouts") > 0)
-    sums = by_prompt(rows, "r_hack", IDENTITY).group_by("step").agg(pl.col("k", "x").sum())
-    expected = whole.select("step", k="rollouts", x="hits")
-    assert_frame_equal(sums.sort("step"), expected)
 
 
 def test_pooled_runs_share_their_prompts() -> None:
@@ -294,22 +195,3 @@ def test_a_bad_csv_is_a_curve_error_that_names_its_line(tmp_path: Path) -> None:
     path.write_text("run,step,rate\na,0,0.1\na,5,nan\n")
     with pytest.raises(CurveError, match=r"curve.csv, line 3, run 'a', step '5': rate 'nan'"):
         from_csv(path)
-
-
-@pytest.mark.parametrize("above", ["out", "seed=0/out"])
-def test_partitions_on_an_object_store_are_scanned_as_those_here(
-    bucket: str, tmp_path: Path, above: str
-) -> None:
-    home = where(f"{bucket}/{above}")
-    here, far = [], []
-    for run, step in (("a%2Fb", 2), ("a%2Fb", 4), ("plain", 2)):
-        path = tmp_path / above / f"run={run}" / f"step={step}" / "k.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pl.DataFrame({"value": [step, step + 1]}).write_parquet(path)
-        target = home / f"run={run}" / f"step={step}" / "k.parquet"
-        files.put(path.read_bytes(), target, home)
-        here.append(path)
-        far.append(target)
-    rows = scan(far).sort("run", "step", "value").collect()
-    assert rows.equals(scan(here).sort("run", "step", "value").collect())
-    assert set(rows["run"]) == {"a/b", "plain"}

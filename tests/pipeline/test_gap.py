@@ -12,6 +12,7 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 from pipeline import curves, gap
 from pipeline.intervals import mover
 from pipeline.nulls import refuse
+from pipeline.tallies import by_prompts
 
 BOTH = {"r_hack": "binary", "r_true": "binary"}
 
@@ -57,7 +58,7 @@ def rows(pairs: list[tuple[float | None, float | None]], step: int = 0) -> pl.Da
 
 def gaps(frame: pl.DataFrame, max_loss: float = 1.0) -> pl.DataFrame:
     lazy = frame.lazy()
-    tallies = curves.by_prompts(lazy, list(BOTH), [])
+    tallies = by_prompts(lazy, list(BOTH), [])
     kept = refuse(curves.curves(lazy, BOTH, []), max_loss)
     return gap.rows(kept, "r_hack", "r_true", [tallies["r_hack"], tallies["r_true"]])
 
@@ -65,7 +66,7 @@ def gaps(frame: pl.DataFrame, max_loss: float = 1.0) -> pl.DataFrame:
 def test_prompts_that_are_hacked_or_solved_are_wholly_opposed() -> None:
     """r_hack 1 1 0 0 and r_true 0 0 1 1 by prompt: gap 0, correlation -1, each [0.0608, 0.9392]."""
     frame = rows([(1, 0)] * 4 + [(0, 1)] * 4)
-    tallies = curves.by_prompts(frame.lazy(), list(BOTH), [])
+    tallies = by_prompts(frame.lazy(), list(BOTH), [])
     found = gap.correlations(tallies["r_hack"], tallies["r_true"], ["run", "step"])
     assert found["correlation"].to_list() == [-1]
     (only,) = gaps(frame).select("metric", "rate", "lo", "hi", "rollouts", "prompts").rows()

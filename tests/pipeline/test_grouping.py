@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.compare import pairs
-from pipeline.curves import MEASURES, CurveError
+from pipeline.curves import MEASURES
 from pipeline.grouping import (
     RunOnset,
     alike,
@@ -21,6 +21,7 @@ from pipeline.grouping import (
     words,
 )
 from pipeline.onset import onsets
+from pipeline.rows import CurveError
 
 
 def known_at(*steps: float) -> list[RunOnset]:

@@ -6,8 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.curves import CurveError, by_prompt, curves
+from pipeline.curves import curves
 from pipeline.onset import ONSETS, End, onsets
+from pipeline.rows import CurveError
+from pipeline.tallies import by_prompt
 from tests.pipeline.frames import TWO, frame
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.crossing import Interval
-from pipeline.curves import CurveError
+from pipeline.rows import CurveError
 from pipeline.rule import bracket, onset, text
 
 Points = Sequence[tuple[int, float | None]]

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.curves import CurveError
+from pipeline.rows import CurveError
 from pipeline.sample import samples
 from pipeline.screening import placed, screen
 

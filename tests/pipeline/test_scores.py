@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.curves import CurveError
+from pipeline.rows import CurveError
 from pipeline.scores import SCORE, SCORED, joined, read
 
 ROWS = pl.LazyFrame(

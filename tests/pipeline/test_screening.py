@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline.curves import CurveError
+from pipeline.rows import CurveError
 from pipeline.sample import Sample
 from pipeline.screening import NEEDED, WORDS, screen
 

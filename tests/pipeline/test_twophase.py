@@ -7,6 +7,7 @@ from scipy.stats import binom
 
 from jobs.bench import subsample
 from pipeline import curves, intervals, nulls, twophase
+from pipeline.tallies import by_prompt, by_prompts
 
 KINDS = {"judge_a": "binary", "r_hack": "binary"}
 KEYS = ["run", "step"]
@@ -63,7 +64,7 @@ def test_a_rare_stratum_is_not_told_apart_and_each_judged_rollout_stands_for_as_
 
 def test_prompts_have_the_sums_of_what_each_rollout_counts() -> None:
     # Judged 0: 0.5 + 3 (0 - 0.5) = -1, judged 1: 0.5 + 3 (1 - 0.5) = 2, not judged 0.5; and 1.
-    both = curves.by_prompts(HAND, ["judge_a", "r_hack"], [])
+    both = by_prompts(HAND, ["judge_a", "r_hack"], [])
     due = [-0.5, 2.5, 1.0, 2.0] * 2 + [2.0] * 2
     assert both["judge_a"]["x"].to_list() == pytest.approx(due)
     assert set(both["judge_a"]["k"]) == set(both["r_hack"]["k"]) == {2}
@@ -111,7 +112,7 @@ def test_the_order_of_rows_changes_nothing_and_prompts_sum_to_the_rate(rows, ran
     assert (first["rate"] is None) == (not judged)
     for name, value in first.items():
         assert second[name] == (pytest.approx(value) if isinstance(value, float) else value)
-    sums = curves.by_prompt(frame(*rows), "judge_a", [])
+    sums = by_prompt(frame(*rows), "judge_a", [])
     if judged:
         assert 0 <= first["lo"] <= first["rate"] <= first["hi"] <= 1
         assert sums["k"].sum() == len(rows)

@@ -19,12 +19,12 @@ from jobs import command, report
 from jobs.__main__ import main
 from pipeline import comparison, onset
 from pipeline.config import ReportConfig
-from pipeline.curves import CurveError
 from pipeline.grouping import RunOnset
 from pipeline.report import honesty, page, panels, provenance, rarity, runs
 from pipeline.report.examples import Example, spans
 from pipeline.report.markup import element, prose, table, text, unbroken
 from pipeline.report.study import Study
+from pipeline.rows import CurveError
 from pipeline.status import Searched
 from pipeline.verify import verify
 
