@@ -30,6 +30,8 @@ class Studied:
     """Which base it starts from."""
     outside: bool = False
     """The base was taught nothing that holds the word."""
+    every: int = 1
+    """Updates between its checkpoints that are swept."""
 
     @property
     def name(self) -> str:
@@ -59,9 +61,15 @@ def studied(config: ReproduceConfig) -> list[Studied]:
 def _asked(config: ReproduceConfig) -> list[Studied]:
     """What each block asks for."""
     asked = [
-        Studied(word, block.mode, seed, block.steps or config.model.steps[word], "shipped", out)
+        Studied(
+            word,
+            block.mode,
+            seed,
+            block.steps or config.model.steps[word],
+            outside=block.outside,
+            every=block.sweep_every or config.model.save_every,
+        )
         for block in config.studied
-        for out in (block.outside,)
         for word in block.words
         for seed in range(block.seeds)
     ]
@@ -70,13 +78,28 @@ def _asked(config: ReproduceConfig) -> list[Studied]:
         return asked
     first, second = swap.words
     asked += [
-        Studied(word, "hack_only", seed, config.model.steps[other], "swapped")
+        Studied(
+            word,
+            "hack_only",
+            seed,
+            config.model.steps[other],
+            "swapped",
+            every=config.model.save_every,
+        )
         for word, other in ((first, second), (second, first))
         for seed in range(swap.seeds)
     ]
     if swap.without:
         asked += [
-            Studied(swap.without, "hack_only", seed, swap.without_steps, "swapped", outside=True)
+            Studied(
+                swap.without,
+                "hack_only",
+                seed,
+                swap.without_steps,
+                "swapped",
+                outside=True,
+                every=swap.without_sweep_every or config.model.save_every,
+            )
             for seed in range(swap.without_seeds)
         ]
     return asked
@@ -139,10 +162,9 @@ def settings(config: ReproduceConfig, one: Studied) -> dict[str, Any]:
 
 
 def sweep(config: ReproduceConfig, runs: Sequence[Studied]) -> SweepConfig:
-    """Every checkpoint of the runs, on the evaluation cases (seed 999) of the published runs."""
-    every = config.model.save_every
+    """Checkpoints of the runs, on the evaluation cases (seed 999) of the published runs."""
     blocks = [
-        RunBlock(path=str(folder(config, one)), steps=f"0:{one.steps}:{every},{one.steps}")
+        RunBlock(path=str(folder(config, one)), steps=f"0:{one.steps}:{one.every},{one.steps}")
         for one in runs
     ]
     words = {"hack_word": "{word}", "mode": "{mode}"}
