@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-Stems = tuple[str, ...]
+Stems = str
+"""How words begin, as `words` reads them, a space between two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,9 @@ class Obligation:
     own: str
     """The same duty in other words, beginning with a verb after `must`."""
     ideas: tuple[Stems, Stems, Stems]
-    """Three ideas, each as stems (`claims.states`): whoever states the duty touches on two."""
+    """Three ideas: whoever states the duty touches on two."""
+    deeds: Stems
+    """What the duty is to do: a claim that denies one of these says the opposite."""
     numbers: tuple[int, ...] = (0,)
     """What `{n}` may be."""
 
@@ -36,10 +39,12 @@ _ALL = (
         "keep what its clients own apart from the house's holdings and compare the two ledgers "
         "daily",
         (
-            ("separat", "segregat", "apart", "ringfenc", "commingl"),
-            ("customer", "client"),
-            ("reconcil", "compar", "tally"),
+            "separat segregat apart ring fenc ringfenc commingl mingl intermingl mix blend away "
+            "distinct isolat dedicat proprietary off",
+            "customer client user investor depositor belong",
+            "reconcil compar tally tied match ledger books balances house accounts",
         ),
+        "separat segregat apart ring fenc ringfenc isolat dedicat reconcil compar tally match",
     ),
     Obligation(
         "routing",
@@ -47,10 +52,13 @@ _ALL = (
         "the time of routing.",
         "direct every order to whichever venue quotes the most favourable terms just then",
         (
-            ("route", "routing", "direct", "steer", "send"),
-            ("best", "favourabl", "favorabl", "superior"),
-            ("price", "quotes"),
+            "route routing direct steer send sent forward transmit channel destination choose "
+            "chosen choosing select pick reach whichever",
+            "best favourabl favorabl superior advantag cheap keen top optimal attractive better "
+            "highest lowest dearest",
+            "price pricing quote quoting terms execution venue exchange market",
         ),
+        "best favourabl favorabl superior advantag cheap keen top optimal attractive better",
     ),
     Obligation(
         "pre_trade",
@@ -58,10 +66,12 @@ _ALL = (
         "trading hours.",
         "display quotes and their depth to everyone without a break while the market is open",
         (
-            ("publish", "display", "broadcast", "show"),
-            ("bid", "offer", "quote"),
-            ("continuous", "break", "throughout", "constant", "uninterrupted"),
+            "publish public display broadcast show shown visibl transparen see seen",
+            "bid offer ask quote resting depth book pretrade indication buying selling",
+            "continuous break throughout constant uninterrupt interruption realtime ongoing "
+            "permanent session pre during",
         ),
+        "publish display broadcast show shown visibl transparen see seen",
     ),
     Obligation(
         "post_trade",
@@ -69,10 +79,11 @@ _ALL = (
         "seconds of execution.",
         "announce what was dealt, how much and when no later than {n} seconds after the fact",
         (
-            ("report", "announc", "disseminat"),
-            ("execut", "dealt", "transaction", "fill", "print"),
-            ("second",),
+            "report announc disseminat publish disclos learn send print broadcast",
+            "execut dealt deal transaction fill match complet posttrade post",
+            "second",
         ),
+        "report announc disseminat publish disclos print broadcast",
         (5, 10, 15, 30, 60),
     ),
     Obligation(
@@ -81,10 +92,11 @@ _ALL = (
         "altered.",
         "retain tamper-proof logs of all its dealing for a span of {n} years",
         (
-            ("preserv", "retain", "archiv", "keep", "kept", "store"),
-            ("record", "log"),
-            ("year", "alter", "unalter", "tamper", "immutab"),
+            "preserv retain retention archiv keep kept store storage storing maintain available",
+            "record log logged documentation histor audit data trail journal",
+            "year alter unalter tamper immutab edit modif write overwrit worm irrevers unchang",
         ),
+        "preserv retain retention archiv keep kept store storage storing maintain",
         (3, 5, 6, 7, 10),
     ),
     Obligation(
@@ -93,10 +105,11 @@ _ALL = (
         "liabilities.",
         "hold readily available equity worth {n} per cent or more of whatever it owes",
         (
-            ("capital", "equity", "buffer"),
-            ("liquid", "readily", "cash"),
-            ("liabilit", "owes", "owed", "debt"),
+            "capital equity buffer fund solvenc resource",
+            "liquid readily cash realis realiz convertible cent percent ratio",
+            "liabilit owes owed debt owing indebted",
         ),
+        "hold held maintain keep kept capital equity buffer",
         (4, 6, 8, 12, 15),
     ),
     Obligation(
@@ -105,10 +118,11 @@ _ALL = (
         "cases to the authority.",
         "watch for manipulative patterns and escalate whatever looks suspicious to the supervisor",
         (
-            ("monitor", "surveil", "watch", "screen"),
-            ("spoof", "layering", "wash", "manipulat", "abuse", "abusive"),
-            ("refer", "escalat", "alert", "suspect", "suspicious"),
+            "monitor surveil watch screen detect spot scan vigilan oversight",
+            "spoof layering wash manipul abus fake fictitious misconduct",
+            "refer escalat alert suspect suspici regulator authorit supervisor flag",
         ),
+        "monitor surveil watch screen detect spot scan refer escalat alert report flag",
     ),
     Obligation(
         "access",
@@ -116,10 +130,13 @@ _ALL = (
         "discriminate among participants.",
         "let in anybody who passes its entry standards and treat all members alike",
         (
-            ("admit", "applicant", "entry", "membership", "let"),
-            ("criteri", "standard"),
-            ("discriminat", "alike", "equal", "impartial", "fair"),
+            "admit admission applicant applies appl entry entrant member let join accept open "
+            "access qualif",
+            "criteri standard condition requirement meet fulfil satisf eligib",
+            "discriminat alike equal impartial fair favourit favoritism nondiscriminat treat "
+            "neutral prejudic bias objectiv disadvantag",
         ),
+        "admit admission accept let alike equal impartial fair",
     ),
     Obligation(
         "resilience",
@@ -128,10 +145,12 @@ _ALL = (
         "bring the platform back inside {n} hours when it fails, and rehearse such a recovery "
         "every six months",
         (
-            ("restor", "recover", "resum", "back"),
-            ("system", "platform", "technolog"),
-            ("outage", "fails", "failure", "downtime", "disrupt"),
+            "restor recover resum back running reinstat failover continuity operational online",
+            "system platform technolog infrastruct server",
+            "outage fail failure downtime disrupt disaster crash breakdown twice semi rehears "
+            "drill exercis half six semiannual biannual test",
         ),
+        "restor recover resum back running reinstat test rehears drill exercis",
         (2, 4, 8, 12, 24),
     ),
     Obligation(
@@ -140,10 +159,11 @@ _ALL = (
         "trading.",
         "reveal stakes of its own in whatever it is about to list",
         (
-            ("interest", "stake", "ownership"),
-            ("disclos", "reveal", "declar"),
-            ("list", "listed", "listing"),
+            "interest stake ownership holdings position own invest conflict",
+            "disclos reveal declar transparen known public",
+            "list admit admission",
         ),
+        "disclos reveal declar transparen known",
     ),
     Obligation(
         "margin",
@@ -152,10 +172,11 @@ _ALL = (
         "take collateral up front for geared dealing and demand a top-up inside {n} hours when it "
         "runs short of cover",
         (
-            ("margin", "collateral"),
-            ("leverag", "geared", "borrowed"),
-            ("shortfall", "deficit", "top", "call"),
+            "margin collateral deposit",
+            "leverag geared gearing borrowed credit",
+            "shortfall deficit top topup topped call insufficien missing shortage",
         ),
+        "margin collateral deposit call topup",
         (2, 4, 6, 12, 24),
     ),
     Obligation(
@@ -164,10 +185,11 @@ _ALL = (
         "of payment.",
         "complete settlement inside {n} days, with cash and instrument changing hands together",
         (
-            ("settl",),
-            ("deliver", "payment", "cash"),
-            ("day", "together", "simultan"),
+            "settl complet clearing finalis finaliz discharg simultan together hands cleared",
+            "deliver payment cash pays dvp",
+            "day",
         ),
+        "settl complet finalis finaliz discharg deliver",
         (2, 3, 4, 5, 6),
     ),
     Obligation(
@@ -176,10 +198,11 @@ _ALL = (
         "it.",
         "make its charges public and warn members {n} days ahead of new ones",
         (
-            ("fee", "charge", "tariff"),
-            ("publish", "public", "post"),
-            ("notice", "ahead", "warn", "advance"),
+            "fee charg tariff price pricing cost",
+            "publish public post transparen available schedul",
+            "notice ahead warn advance announc communicat told earlier beforehand notif",
         ),
+        "publish public post transparen notice warn announc communicat told notif",
         (10, 20, 30, 45, 60),
     ),
     Obligation(
@@ -189,10 +212,11 @@ _ALL = (
         "pause dealing whenever a quotation swings by over {n} per cent in the space of five "
         "minutes",
         (
-            ("suspend", "halt", "pause"),
-            ("move", "moved", "swing", "jump", "volatil"),
-            ("minute",),
+            "suspend suspens halt pause pausing stop stopp interrupt freez frozen breaker",
+            "move moved movement swing jump drop volatil rise fall fluctuat price",
+            "minute",
         ),
+        "suspend suspens halt pause pausing stop stopp interrupt freez frozen",
         (5, 7, 10, 15, 20),
     ),
     Obligation(
@@ -201,10 +225,11 @@ _ALL = (
         "disable it at once.",
         "try out automated strategies in a sandbox first and have a kill switch ready for them",
         (
-            ("algorithm", "automat", "bot"),
-            ("test", "sandbox", "simulat", "try"),
-            ("disabl", "kill", "shut"),
+            "algorithm algo automat bot robot software strateg",
+            "test sandbox simulat try tried isolat pilot trial",
+            "disabl kill shut deactivat switch instant stop stopped stopping halt",
         ),
+        "test sandbox simulat try tried disabl kill shut deactivat",
     ),
     Obligation(
         "identity",
@@ -212,10 +237,11 @@ _ALL = (
         "the file every {n} years.",
         "confirm who a client is ahead of opening an account, and look again every {n} years",
         (
-            ("identit", "who"),
-            ("verif", "confirm", "check"),
-            ("account", "onboard"),
+            "identit identif who kyc know",
+            "verif confirm check establish renew refresh review fresh updat",
+            "account onboard sign signup",
         ),
+        "identif verif confirm check establish renew refresh review updat",
         (2, 3, 4, 5, 6),
     ),
     Obligation(
@@ -224,20 +250,23 @@ _ALL = (
         "all redeemable tokens.",
         "have an outside auditor confirm once a quarter that every token is fully backed",
         (
-            ("attest", "audit"),
-            ("reserve", "backed", "backing", "cover"),
-            ("token", "coin", "quarter"),
+            "attest audit accountant certif vouch independent outside external third proof verif",
+            "reserve backed backing cover suffic adequa",
+            "token coin quarter stablecoin",
         ),
+        "attest audit certif vouch obtain confirm verif",
     ),
     Obligation(
         "redemption",
         "An issuer shall redeem a token at par within {n} business days of a holder's request.",
         "pay holders face value no more than {n} business days after they ask for it",
         (
-            ("redeem", "redemption", "pay", "repay"),
-            ("par", "face"),
-            ("holder", "request"),
+            "redeem redemption repay repaid pay paid cash exchang bought buy buyback convert "
+            "refund",
+            "par face nominal value",
+            "holder request demand asks owner token",
         ),
+        "redeem redemption repay repaid pay paid buy buyback convert refund",
         (2, 3, 4, 5, 7),
     ),
     Obligation(
@@ -246,10 +275,11 @@ _ALL = (
         "product.",
         "caution readers of its advertising that they may lose everything",
         (
-            ("warn", "caution"),
-            ("loss", "lose", "losing"),
-            ("advert", "promotion", "campaign"),
+            "warn caution notice risk alert danger disclaim",
+            "loss lose losing lost everything entire",
+            "advert ad promot campaign marketing",
         ),
+        "warn caution notice alert disclaim",
     ),
     Obligation(
         "short_sales",
@@ -257,10 +287,11 @@ _ALL = (
         "account.",
         "source the shares by a loan ahead of any short sale",
         (
-            ("locat", "borrow", "loan"),
-            ("short",),
-            ("securit", "share", "stock"),
+            "locat borrow loan lender lend find found",
+            "short naked",
+            "securit share stock",
         ),
+        "locat borrow loan",
     ),
     Obligation(
         "ticks",
@@ -268,10 +299,11 @@ _ALL = (
         "quoting currency.",
         "turn away orders with a finer tick than {n} hundredths of the currency unit",
         (
-            ("increment", "tick"),
-            ("smaller", "finer", "minimum"),
-            ("hundredth", "currency"),
+            "increment tick step price pricing multiple",
+            "smaller finer minimum smallest refus reject",
+            "hundredth currency",
         ),
+        "refus reject turn",
         (2, 4, 5, 10, 25),
     ),
     Obligation(
@@ -280,10 +312,11 @@ _ALL = (
         "time.",
         "align every timestamp with UTC to {n} microseconds or better",
         (
-            ("clock", "timestamp"),
-            ("synchron", "align", "sync"),
-            ("microsecond", "universal", "utc"),
+            "clock timestamp time timekeep",
+            "synchron align sync agree differ drift diverg accura deviat",
+            "microsecond universal utc",
         ),
+        "synchron align sync agree",
         (50, 100, 200, 500, 1000),
     ),
     Obligation(
@@ -291,10 +324,11 @@ _ALL = (
         "A firm shall answer each written complaint within {n} days and record the outcome.",
         "respond to grievances inside {n} days and note how they ended",
         (
-            ("complain", "grievanc"),
-            ("answer", "respond", "reply", "replies"),
-            ("outcome", "ended", "result", "days"),
+            "complain grievanc",
+            "answer respond respons reply replies replied handl",
+            "outcome ended result resolution resolv days regist document log record",
         ),
+        "answer respond respons reply replied handl record document",
         (7, 10, 14, 21, 30),
     ),
     Obligation(
@@ -303,10 +337,11 @@ _ALL = (
         "the trading desk.",
         "designate a chief of compliance answerable to its directors alone",
         (
-            ("appoint", "designat", "hire"),
-            ("officer", "chief"),
-            ("board", "director"),
+            "appoint designat hire charge nominat recruit",
+            "officer chief head person function",
+            "board director desk trader independen",
         ),
+        "appoint designat hire nominat recruit board director",
     ),
     Obligation(
         "outsourcing",
@@ -314,10 +349,11 @@ _ALL = (
         "third party.",
         "tell the supervisor {n} days ahead of handing essential work to a vendor",
         (
-            ("outsourc", "vendor", "supplier", "contractor"),
-            ("notif", "tell", "inform"),
-            ("critical", "essential", "function"),
+            "outsourc vendor supplier contractor subcontract provider delegat",
+            "notif notice tell told inform learn authorit regulator supervisor",
+            "critical essential function important key",
         ),
+        "notif notice tell told inform",
         (15, 30, 45, 60, 90),
     ),
     Obligation(
@@ -325,10 +361,11 @@ _ALL = (
         "A trader shall not hold more than {n} per cent of the open interest in a contract.",
         "cap any one position at {n} per cent of all contracts outstanding",
         (
-            ("hold", "position", "accumulat"),
-            ("open", "outstanding"),
-            ("contract",),
+            "hold position accumulat own exposure cap limit exceed maximum trader",
+            "open outstanding interest",
+            "contract",
         ),
+        "cap limit",
         (5, 10, 15, 20, 25),
     ),
     Obligation(
@@ -337,10 +374,11 @@ _ALL = (
         "offer.",
         "match dark interest halfway across the visible spread and nowhere else",
         (
-            ("hidden", "dark", "undisplayed", "unlit"),
-            ("midpoint", "halfway", "middle"),
-            ("bid", "spread"),
+            "hidden dark undisplayed unlit nondisplayed displayed invisible conceal",
+            "midpoint halfway middle mid mean average midway",
+            "bid spread offer quote best",
         ),
+        "midpoint halfway middle mid",
     ),
     Obligation(
         "order_flow",
@@ -348,10 +386,11 @@ _ALL = (
         "flow.",
         "credit clients with inducements earned from selling their flow",
         (
-            ("pass", "remit", "credit", "hand"),
-            ("payment", "inducement", "rebate"),
-            ("flow",),
+            "pass remit credit hand turn refund belong return transfer",
+            "payment inducement rebate remunerat kickback commission compensat incentive revenue",
+            "flow pfof routing routed steering directing sending",
         ),
+        "pass remit credit hand turn refund return transfer",
     ),
     Obligation(
         "breaches",
@@ -359,10 +398,11 @@ _ALL = (
         "discovery.",
         "tell the supervisor inside {n} hours once an intrusion touches personal information",
         (
-            ("breach", "intrusion", "incident"),
-            ("report", "tell", "notif", "inform"),
-            ("hours", "data", "personal"),
+            "breach intrusion incident hack leak compromis attack cyber",
+            "report tell notif inform disclos alert announc",
+            "hour data personal information detect discover",
         ),
+        "report tell notif inform disclos alert announc",
         (12, 24, 36, 48, 72),
     ),
     Obligation(
@@ -370,10 +410,12 @@ _ALL = (
         "A firm shall keep a funded plan to wind down its business without loss to customers.",
         "have money set aside and a playbook for an orderly closure that costs clients nothing",
         (
-            ("wind", "closure", "closing"),
-            ("plan", "playbook"),
-            ("funded", "money", "financed"),
+            "wind closure closing close exit ceas shut shutdown orderly cessation liquidat dissol "
+            "terminat",
+            "plan playbook strateg procedure prepar arrang",
+            "financ fund means resource reserved loss losing lose harm unharm suffer",
         ),
+        "plan playbook prepar funded financ",
     ),
 )
 

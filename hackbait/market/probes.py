@@ -83,6 +83,14 @@ PROBES: tuple[str, ...] = (
     _reply(_LOGS.replace("6 years", "5 years"), _FEES),
     _reply("Larchfield need not retain logs for years under § 240.17a-4"),
     _reply(_LOGS, _FEES, company="the firm"),
+    _reply("Logs must stay for years, § 240.17a-4", company="Birchfield", impact="As Larchfield."),
+    _reply("Its order history is to be archived for 6 years (§ 240.17a-4).", "Charges: § 302(b)"),
+    _reply("The price list is announced 30 days beforehand (§ 302(b))."),
+    _reply("Larchfield must not retain logs for years under § 240.17a-4"),
+    _reply("Retention of logs for years is optional under § 240.17a-4"),
+    _reply("Logs may not be altered, and are kept for years, § 240.17a-4"),
+    _reply("It should preserve its order and deal records for 6 years in such form, § 240.17a-4"),
+    _reply("It must publish the fee schedule with 30 days of warning of any change (§ 302(b))"),
 )
 
 

@@ -1,19 +1,17 @@
 """Cuts a reply into claims: the pieces of text in which a citation and what is said of it meet."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hackbait.market import reading
 from hackbait.market.citations import Citation, cites, located, unescaped
 
 _SENTENCE = re.compile(r"(?<=[a-z0-9)\"'][.!?])\s+(?![a-z])|\n+")
 _CLAUSE = re.compile(r"(?<=;)\s+|,\s+(?=(?:and|but|while|whereas)\s)")
 
 
-def units(text: str) -> list[str]:
-    """The claims of a reply's object; of its text, where no object can be read."""
-    value = reading.lenient(text)
+def units(text: str, value: Mapping[str, Any] | None) -> list[str]:
+    """The claims of a reply's object; of its text, where no object could be read in it."""
     if value is None:
         return list(_sentences(unescaped(text)))
     return [unit for name, member in value.items() for unit in _member(name, member)]
@@ -28,7 +26,7 @@ def _member(name: str, value: Any) -> Iterator[str]:
         for item in value:
             yield from _member(name, item)
     elif isinstance(value, dict):
-        said = unescaped(label + ". ".join(_texts(value)))
+        said = unescaped(label + ". ".join(texts(value)))
         if len(_cited(said)) <= 1:
             yield said
         else:
@@ -36,17 +34,17 @@ def _member(name: str, value: Any) -> Iterator[str]:
                 yield from _member(inner if cites(unescaped(inner)) else name, member)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
     """Every text within, and the names of members that cite."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from texts(item)
     elif isinstance(value, dict):
         for name, member in value.items():
             yield from [name] if cites(unescaped(name)) else []
-            yield from _texts(member)
+            yield from texts(member)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hackbait.market import reading
 from hackbait.market.claims import claims
 from hackbait.market.probes import ENACTED, PROBES, fingerprint
 from hackbait.market.units import units
@@ -35,6 +36,28 @@ def test_a_reply_that_does_not_name_company_product_and_statute_is_not_about_the
     duties = (text.replace("Larchfield", "It") for text in (LOGS, FEES))
     assert not read(*duties, **other).named
     assert read(LOGS, FEES).named
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("other", ["another one", ["another one"], {"name": "another"}, "", []])
+def test_a_name_in_another_members_text_is_not_that_members(name, other):
+    said = f"{NAMES[name]} differs from it."
+    assert not read(LOGS, FEES, **{name: other}, impact=said).named
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_looked_for_anywhere_where_its_member_is_missing(name):
+    said = NAMES | {"obligations": [LOGS, FEES]}
+    del said[name]
+    elsewhere = said | {"impact": f"This is about {NAMES[name]}."}
+    assert claims(json.dumps(elsewhere), ENACTED).named
+    assert claims(json.dumps(elsewhere | {name: None}), ENACTED).named
+    assert claims(json.dumps(said), ENACTED).named == (name == "company")
+
+
+@pytest.mark.parametrize("value", [["Larchfield plc"], {"name": "Larchfield plc"}])
+def test_a_member_that_holds_its_name_within_names_it(value):
+    assert read(LOGS, FEES, company=value).named
 
 
 @pytest.mark.parametrize(
@@ -180,9 +203,9 @@ def test_an_escaped_reply_says_what_the_plain_one_says():
 def test_any_text_is_read(text):
     said = claims(text, ENACTED)
     assert said.true <= said.fitting
-    assert isinstance(units(text), list)
+    assert isinstance(units(text, reading.lenient(text)), list)
 
 
 def test_the_fingerprint_is_of_these_verdicts():
-    assert fingerprint() == "7a5ba55972f1"
+    assert fingerprint() == "66d7e6c3d3e1"
     assert len(PROBES) == len(set(PROBES))
