@@ -95,7 +95,7 @@ def announce(
             terminal.table(rows, list(rows[0]))
     left = sum(job.steps for job in owed.values() if job.verb == "train")
     taught = sum(job.verb == "pretrain" for job in owed.values())
-    checkpoints = sum(-(-one.steps // one.every) + 1 for one in runs)
+    checkpoints = sum(one.steps // config.model.save_every + 1 for one in runs)
     base = "a base is taught with two rates exchanged, " if taught else ""
     terminal.line(
         f"{config.output}: {base}{len(owed) - taught} of {len(runs)} runs are trained, {left} "

@@ -30,8 +30,6 @@ class Studied:
     """Which base it starts from."""
     outside: bool = False
     """The base was taught nothing that holds the word."""
-    every: int = 1
-    """Updates between its checkpoints that are swept."""
 
     @property
     def name(self) -> str:
@@ -61,15 +59,9 @@ def studied(config: ReproduceConfig) -> list[Studied]:
 def _asked(config: ReproduceConfig) -> list[Studied]:
     """What each block asks for."""
     asked = [
-        Studied(
-            word,
-            block.mode,
-            seed,
-            block.steps or config.model.steps[word],
-            outside=block.outside,
-            every=block.sweep_every or config.model.save_every,
-        )
+        Studied(word, block.mode, seed, block.steps or config.model.steps[word], "shipped", out)
         for block in config.studied
+        for out in (block.outside,)
         for word in block.words
         for seed in range(block.seeds)
     ]
@@ -78,28 +70,13 @@ def _asked(config: ReproduceConfig) -> list[Studied]:
         return asked
     first, second = swap.words
     asked += [
-        Studied(
-            word,
-            "hack_only",
-            seed,
-            config.model.steps[other],
-            "swapped",
-            every=config.model.save_every,
-        )
+        Studied(word, "hack_only", seed, config.model.steps[other], "swapped")
         for word, other in ((first, second), (second, first))
         for seed in range(swap.seeds)
     ]
     if swap.without:
         asked += [
-            Studied(
-                swap.without,
-                "hack_only",
-                seed,
-                swap.without_steps,
-                "swapped",
-                outside=True,
-                every=swap.without_sweep_every or config.model.save_every,
-            )
+            Studied(swap.without, "hack_only", seed, swap.without_steps, "swapped", outside=True)
             for seed in range(swap.without_seeds)
         ]
     return asked
@@ -162,9 +139,10 @@ def settings(config: ReproduceConfig, one: Studied) -> dict[str, Any]:
 
 
 def sweep(config: ReproduceConfig, runs: Sequence[Studied]) -> SweepConfig:
-    """Checkpoints of the runs, on the evaluation cases (seed 999) of the published runs."""
+    """Every checkpoint of the runs, on the evaluation cases (seed 999) of the published runs."""
+    every = config.model.save_every
     blocks = [
-        RunBlock(path=str(folder(config, one)), steps=f"0:{one.steps}:{one.every},{one.steps}")
+        RunBlock(path=str(folder(config, one)), steps=f"0:{one.steps}:{every},{one.steps}")
         for one in runs
     ]
     words = {"hack_word": "{word}", "mode": "{mode}"}

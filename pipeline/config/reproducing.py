@@ -59,8 +59,6 @@ class StudiedBlock(BaseConfig):
     """Told apart in every table, never pooled."""
     steps: Positive | None = None
     """Updates; default those of the model block for the word."""
-    sweep_every: Positive | None = None
-    """Updates between checkpoints that are swept, a multiple of `save_every`; default each one."""
     outside: bool = False
     """Nothing that the policy was taught holds the words: their base rate is 0 by construction."""
 
@@ -77,8 +75,6 @@ class SwapBlock(BaseConfig):
     without_seeds: Positive = 2
     without_steps: Positive = 100
     """Updates that the missing word is given."""
-    without_sweep_every: Positive | None = None
-    """Between its checkpoints that are swept."""
 
     @model_validator(mode="after")
     def _three_words(self) -> "SwapBlock":
@@ -129,14 +125,6 @@ class ReproduceConfig(Printed):
     def _every_run_has_steps(self) -> "ReproduceConfig":
         if self.quick and not self.quick_runs:
             raise ValueError("quick: there are no [[quick_runs]]; name some, or leave --quick out")
-        apart = [block.sweep_every for block in self.studied]
-        apart += [self.swapped.without_sweep_every] if self.swapped else []
-        for every in apart:
-            if every and every % self.model.save_every:
-                raise ValueError(
-                    f"sweep_every is {every}, and checkpoints are saved every "
-                    f"{self.model.save_every} updates; give a multiple of that"
-                )
         lack = {w for block in self.studied if not block.steps for w in block.words}
         lack |= set(self.swapped.words) if self.swapped else set()
         for word in sorted(lack - self.model.steps.keys()):
