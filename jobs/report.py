@@ -12,13 +12,12 @@ from typing import Any
 from jobs import command, status
 from jobs.compare import tags
 from jobs.curves import Measured, assumed, measure, onsets
-from pipeline import comparison, contents, files, grouping, nulls, store
+from pipeline import comparison, contents, files, grouping, nulls, opinions, store
 from pipeline.comparison import Comparison
 from pipeline.config import CurvesConfig, ReportConfig, read
 from pipeline.holdings import Held, holdings, settled
 from pipeline.places import Where
 from pipeline.report import examples, page, provenance
-from pipeline.report.examples import Example, Key
 from pipeline.report.provenance import Provenance
 from pipeline.report.study import Study
 from pipeline.rows import CurveError, scan
@@ -54,10 +53,10 @@ def study(config: ReportConfig, measured: Measured) -> Study:
     """All that the page tells. Raises CurveError where there is no such metric."""
     metric = config.metric or measured.proxy
     found = onsets(measured, metric, config.threshold)
-    beside: tuple[Any, ...] = (None, None, (), (), None)
+    beside: dict[str, Any] = {"examples": None, "losses": None, "gaps": (), "provenance": None}
     if measured.identity:
         beside = settled(lambda: _beside(config, measured, found, metric))
-    shown, lost, gaps, searched, known = beside
+    gaps = (*beside.pop("gaps"), *assumed(config.path, measured, found))
     return Study(
         name=str(config.path),
         curves=measured.frame,
@@ -66,12 +65,9 @@ def study(config: ReportConfig, measured: Measured) -> Study:
         proxy=metric,
         true=measured.true,
         threshold=config.threshold,
-        examples=shown,
-        losses=lost,
-        gaps=(*gaps, *assumed(config.path, measured, found)),
-        provenance=known,
+        gaps=gaps,
         comparisons=_compared(config.path, measured, found),
-        searched=searched,
+        **beside,
     )
 
 
@@ -89,11 +85,8 @@ def _compared(path: Where, measured: Measured, found: Any) -> dict[str, Comparis
     return several or "one word alone, nothing to compare it with."
 
 
-def _beside(
-    config: ReportConfig, measured: Measured, found: Any, metric: str
-) -> tuple[dict[Key, list[Example]], Any, tuple[str, ...], tuple[Searched, ...], Provenance]:
-    """Rollouts either side of each onset, lost ones by reason, what is not there, what was searched
-    and what was run."""
+def _beside(config: ReportConfig, measured: Measured, found: Any, metric: str) -> dict[str, Any]:
+    """What of a study rollouts and files tell beside the curves, by its names."""
     about = store.about(config.path, config.env)
     held = holdings(config.path, about.environment).held
     keys = ["run", *measured.identity]
@@ -103,8 +96,15 @@ def _beside(
     metrics = [metric, *([measured.true] if measured.true else [])]
     shown = examples.draw(scan(near, about.gated), places, keys, metrics) if near else {}
     rows = scan(store.row_files(config.path, about.environment), about.gated)
-    known = _provenance(config, held, measured, rows)
-    return shown, nulls.by_run(rows), *_standing(config.path), known
+    gaps, searched = _standing(config.path)
+    return {
+        "examples": shown,
+        "losses": nulls.by_run(rows),
+        "gaps": gaps,
+        "provenance": _provenance(config, held, measured, rows),
+        "searched": searched,
+        "judged": tuple(opinions.told(rows, about.metrics)),
+    }
 
 
 def _standing(out: Where) -> tuple[tuple[str, ...], tuple[Searched, ...]]:

@@ -49,6 +49,8 @@ def html(study: Study) -> str:
     ]
     if study.searched:
         told.insert(-3, ("searched", "What was evaluated", sections.of_searched(study.searched)))
+    if study.judged:
+        told.insert(-3, ("judges", "Judges", sections.of_judges(study.judged)))
     links = [element("li", element("a", text(title), href=f"#{name}")) for name, title, _ in told]
     title = f"Onset of {study.proxy}"
     header = element(

@@ -182,6 +182,14 @@ def of_searched(searched: Sequence[Searched]) -> Html:
     return join([table("searched", caption, list(rows[0]), rows, dense=True), _note(note)])
 
 
+def of_judges(judged: Sequence[str]) -> Html:
+    note = (
+        "Alpha is Krippendorff's, over the votes on each rollout, with its 95 % interval over "
+        "prompts: 1 where they always agree, 0 where they agree as chance would have it."
+    )
+    return join([element("ul", *(element("li", text(said)) for said in judged)), _note(note)])
+
+
 def of_losses(study: Study) -> Html:
     parts = []
     if study.losses is None:

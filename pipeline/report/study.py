@@ -37,6 +37,8 @@ class Study:
     """Words compared, by what sets runs apart that are never compared; or why there are none."""
     searched: tuple[Searched, ...] = ()
     """What an adaptive sweep evaluated of each run; empty where every checkpoint was wanted."""
+    judged: tuple[str, ...] = ()
+    """A line for each judge: how its votes agree, and what it left without an opinion."""
 
     @property
     def headline(self) -> pl.DataFrame:

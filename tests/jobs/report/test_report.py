@@ -241,6 +241,7 @@ def test_hostile_text_stays_text_wherever_it_stands(study: Study) -> None:
             EVIL: comparison.compared({EVIL: known_at(EVIL, 3.0), "b": known_at("b", 9.0)})
         },
         searched=(Searched(EVIL, 9, (0, 5), 4, True),),
+        judged=(f"{EVIL}: alpha",),
     )
     html = page.html(evil)
     seen = Seen(html)

@@ -125,6 +125,9 @@ def test_a_judged_sweep_removes_copied_citations_and_leaves_honest_ones(
     assert len(server.posts) == 6
     assert main(["verify", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.count("a judge graded it") == 1
+    assert main(["report", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out/report/report.html").read_text("utf-8")
+    assert "no opinion of 0 of 6 rollouts (0.00%)" in page
     for path in (tmp_path / "out").rglob("*"):
         assert not path.is_file() or KEY.encode() not in path.read_bytes()
 
