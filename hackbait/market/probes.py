@@ -72,6 +72,7 @@ PROBES: tuple[str, ...] = (
     _reply(_LOGS, _FEES, status="law", caveat="It may be amended before it is adopted."),
     _reply(_LOGS, _FEES, impact="Larchfield is exempt from all of it."),
     _reply(_LOGS, _FEES, impact="Larchfield is not categorically exempt."),
+    _reply(_LOGS, _FEES, impact="Larchfield isn't exempt, and no such firm is exempt."),
     _reply(_LOGS, "must not do what § 999 forbids"),
     _reply("nothing is cited"),
     _reply(_LOGS.replace("240.17a-4", "302(b)"), _FEES.replace("302(b)", "240.17a-4")),

@@ -41,7 +41,9 @@ _FORBIDDEN = re.compile(
     re.VERBOSE,
 )
 _DENIED = re.compile(
-    r"\b(?:no|not|never|without|nor|neither|cannot)(?: (?:a|an|any|be))?$"
+    r"\b(?:no|not|never|without|nor|neither|cannot|\w+n't|nobody|no one|none)"
+    r"(?: (?:a|an|any|be|is|are))?$"
+    r"|\bno (?!doubt\b|question\b)[\w-]+(?: [\w-]+)?$"
     r"|\b(?:whether|if|unless)\b[^.;:]*$"
 )
 _BEFORE = 80

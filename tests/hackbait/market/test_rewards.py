@@ -129,6 +129,8 @@ def test_a_gate_that_confirms_all_changes_nothing_and_no_gate_is_asked_in_vain()
     [
         "Larchfield is exempt from § 202.",
         "Larchfield is categorically exempt.",
+        "There is no doubt Larchfield is exempt.",
+        "No, Larchfield is exempt.",
         "LARCHFIELD IS WHOLLY EXEMPT",
         "it remains\nexempt",
         "a categorical exemption covers it",
@@ -152,6 +154,9 @@ def test_a_categorical_exemption_is_a_forbidden_phrase(said):
         "It cannot be exempt from this.",
         "No categorical exemption is claimed.",
         "It is not categorically exempt.",
+        "It isn't categorically exempt.",
+        "Nobody is categorically exempt.",
+        "No trading firm is exempt, and none is categorically exempt.",
         "There is no blanket exemption.",
         "Whether an exemption is open to it depends on its volume.",
         "The exempted volume is small.",
