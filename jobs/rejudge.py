@@ -10,6 +10,7 @@ from typing import Any
 
 import tomli_w
 
+from hackbait.stage import unstaged
 from jobs import command, terminal
 from jobs.curves import folder
 from pipeline import flips, judging, opinions, rejudging, store
@@ -90,7 +91,8 @@ def compared(config: RejudgeConfig, out: Where) -> Any:
     if config.metric and config.metric not in metrics:
         raise CurveError(f"metric {config.metric!r} is none of {', '.join(metrics)}")
     changed = {*config.env.args, "grader_fingerprint"}
-    on = [name for name in old.identity if name in new.identity and name not in changed]
+    own = unstaged(dict.fromkeys(old.identity, ""))
+    on = [name for name in own if name in new.identity and name not in changed]
     sides = [
         scan(store.row_files(place, about.environment), about.gated)
         for place, about in ((config.path, old), (out, new))

@@ -36,7 +36,8 @@ class Opinions:
         share = self.errors / self.rollouts if self.rollouts else 0.0
         said = "alpha of votes unknown, none differ from another"
         if not np.isnan(self.alpha):
-            said = f"alpha of votes {self.alpha:.3g} [{self.low:.3g}, {self.high:.3g}]"
+            within = "" if np.isnan(self.low) else f" [{self.low:.3g}, {self.high:.3g}]"
+            said = f"alpha of votes {self.alpha:.3g}{within}"
         spared = {"settled without a call": self.settled, "not drawn": self.undrawn}
         others = "".join(f"; {count:,} {what}" for what, count in spared.items() if count)
         lost = f"no opinion of {self.errors:,} of {self.rollouts:,} rollouts ({share:.2%})"

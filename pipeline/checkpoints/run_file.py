@@ -45,6 +45,10 @@ def _read(folder: Path) -> dict[str, Any]:
         said = tomllib.loads(content.decode())
     except (CheckpointError, ValueError, RecursionError) as error:
         raise LayoutError(f"{path} cannot be read: {error}") from None
+    if strange := sorted(said.keys() - {"name", "tags"}):
+        raise LayoutError(
+            f"{path}: {strange[0]!r} is neither name nor [tags]; write it below a line [tags]"
+        )
     name, facts = said.get("name", "a run"), said.get("tags", {})
     if not (isinstance(name, str) and name):
         raise LayoutError(f'{path}: name = {name!r} is no text; write name = "ocean-s0"')

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hackbait import market_structure
 from hackbait.judge import Judgement
-from pipeline.opinions import alpha, gate, of_prompts, opinions, stages, told
+from pipeline.opinions import Opinions, alpha, gate, of_prompts, opinions, stages, told
 
 PUBLISHED = """
 1 2 3 3 2 1 4 1 2 . . .
@@ -92,6 +92,8 @@ def test_rollouts_that_were_spared_a_judge_are_counted_apart() -> None:
     assert (found.rollouts, found.errors, found.settled, found.undrawn) == (2, 0, 1, 1)
     assert found.alpha == pytest.approx(of(np.array([[3.0, 0], [1, 2]])))
     assert str(found).endswith("1 settled without a call; 1 not drawn")
+    agreed = Opinions(4, 0, 1.0, float("nan"), float("nan"))
+    assert str(agreed).startswith("alpha of votes 1; ")
     nobody = opinions(frame.lazy().filter(pl.col("prompt_id") == 3), "judge_cares", frame.columns)
     assert (nobody.rollouts, nobody.settled) == (0, 0)
     assert "none differ" in str(nobody)

@@ -62,6 +62,19 @@ def test_a_stage_judges_every_stored_rollout_by_majority(
     assert main(["curves", str(tmp_path / "out-rejudged"), "--metric", "judge_sea"]) == 0
     assert main(argv) == 0
     assert len(server.posts) == paid
+    capsys.readouterr()
+    (tmp_path / "other.txt").write_text("Is no sea in it?", "utf-8")
+    healthy = server.answer
+    server.answer = lambda a: healthy(a) if a.method == "GET" else Reply(said(a, "verdict: no"))
+    judge |= {"prompt": str(tmp_path / "other.txt"), "votes": 1}
+    other = {"env": {"id": "hackword"}, "judge": judge, "output": str(tmp_path / "again")}
+    (tmp_path / "other.toml").write_text(tomli_w.dumps(other), "utf-8")
+    argv = ["rejudge", str(tmp_path / "out-rejudged"), "@", str(tmp_path / "other.toml"), "--json"]
+    assert main(argv) == 0
+    found = [row for row in json.loads(capsys.readouterr().out) if row["metric"] == "judge_sea"]
+    assert sum(row["pairs"] for row in found) == len(rows)
+    assert sum(row["down"] for row in found) == held.sum()
+    assert {row["new"] for row in found} == {0.0}
 
 
 def test_a_stage_asks_about_what_a_cheap_metric_leaves_open_and_a_share_of_it(
