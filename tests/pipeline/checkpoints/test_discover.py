@@ -66,7 +66,7 @@ def test_run_toml_gives_a_run_its_name_and_tags(tmp_path: Path) -> None:
     [
         ("name = ", "cannot be read"),
         ("name = 3", "no text"),
-        ('word = "ocean"', "'word' is neither name nor [tags]; write it below"),
+        ('word = "ocean"', "'word' is neither name nor"),
         ('name = ""', "no text"),
         ("[tags]\nat = 2026-01-01", "nothing nested"),
         ("[tags]\nword = ['a']", "nothing nested"),
