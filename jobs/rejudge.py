@@ -89,7 +89,10 @@ def compared(config: RejudgeConfig, out: Where) -> Any:
     old, new = (store.about(place, config.env.id) for place in (config.path, out))
     metrics = flips.common(old.metrics, new.metrics)
     if config.metric and config.metric not in metrics:
-        raise CurveError(f"metric {config.metric!r} is none of {', '.join(metrics)}")
+        raise CurveError(
+            f"metric {config.metric!r} is none that old and new rows both have: "
+            f"{', '.join(metrics)}; onset table {out} has the new ones"
+        )
     changed = {*config.env.args, "grader_fingerprint"}
     own = unstaged(dict.fromkeys(old.identity, ""))
     on = [name for name in own if name in new.identity and name not in changed]

@@ -5,6 +5,7 @@ The driver hands on references: no completion ever passes through it.
 
 import logging
 import os
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -18,8 +19,8 @@ from pipeline.cluster.sweep import Sweep
 from pipeline.config import ClusterBlock
 from pipeline.records import ClusterError
 
-TICK = 0.02
-"""Seconds."""
+TICK, SECONDS = 0.02, 10.0
+"""Seconds between looks while Ray starts, and until an address answers."""
 SAID = 300
 """Characters of what Ray says of itself."""
 
@@ -59,6 +60,8 @@ def session(
     options |= {"log_to_driver": False, "logging_level": logging.ERROR}
     # On the main thread Ray would take SIGTERM for itself, and end with neither word nor code. The
     # thread lives as long as Ray: Linux kills Ray's processes when the one that made them ends.
+    if address:
+        _refuse_nobody(address)
     keeper = ThreadPoolExecutor(1, "ray")
     starting = keeper.submit(apart, partial(ray.init, **options))
     while not wait([starting], timeout=TICK).done:
@@ -74,6 +77,17 @@ def session(
     finally:
         keeper.submit(ray.shutdown).result()
         keeper.shutdown()
+
+
+def _refuse_nobody(address: str) -> None:
+    """ClusterError where nothing listens at a host and port: Ray would end the process there."""
+    host, _, port = address.rpartition(":")
+    if "/" in host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(_why(error, address)) from error
 
 
 def _why(error: Exception, address: str | None) -> str:

@@ -177,6 +177,7 @@ def digest(*said: object) -> str:
 def _tokens(call: Call, completion: Completion) -> int:
     """Tokens that a call cost, as the server counts; else by its characters."""
     if completion.prompt_tokens is not None:
-        return completion.prompt_tokens + (completion.completion_tokens or 0)
+        ending = int(completion.finish_reason == "stop")  # paid for, and no part of a completion
+        return completion.prompt_tokens + (completion.completion_tokens or 0) + ending
     written = sum(len(m["content"]) for m in call.messages) + len(completion.text or "")
     return written // CHARACTERS_A_TOKEN

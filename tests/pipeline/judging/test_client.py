@@ -164,7 +164,7 @@ def test_a_reply_is_paid_once_over_restarts_and_more_votes_pay_for_the_new_ones(
     with opened(tmp_path / "judge") as replies:
         judged(server, replies, question(), votes=5)
         assert len(server.posts) == 5
-        assert replies.spent("out") == (5, 50)
+        assert replies.spent("out") == (5, 55)
         other = Panel("another", 1, base_url=server.url)
         asyncio.run(client(other, JudgeBlock(), replies).judgements([question()]))
         assert len(server.posts) == 6
