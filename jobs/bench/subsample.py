@@ -8,7 +8,7 @@ each rollout rightly or not, and rollouts are judged by it.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,12 @@ LONG = True
 RUNS = 4_000
 CELL, POOLED = 92.0, 94.0
 """Least coverage in percent of each cell, and of all together."""
+THIN_CELL = 90.0
+"""As much where a stratum expects fewer than `twophase.LEAST` judged rollouts a checkpoint."""
 BIAS = 4.0
 """Most standard errors between the mean estimate and the rate."""
+THIN_BIAS = 0.2
+"""Most of an estimate's own standard deviation, where a stratum is thin: a ratio is biased."""
 BATCH = 400
 """Checkpoints at a time, to bound memory."""
 RATES = (0.01, 0.05, 0.2, 0.5, 0.8, 0.97)
@@ -36,6 +40,7 @@ PROXIES = ((0.9, 0.95), (0.5, 0.5), (0.99, 0.99))
 """How often it pays what the label means, and does not pay what it does not."""
 Design = tuple[int, int]
 Pair = tuple[float, float]
+Cell = tuple[float, Design, Pair, Pair]
 
 
 def run(runs: int = RUNS) -> list[dict[str, Any]]:
@@ -53,15 +58,32 @@ def run(runs: int = RUNS) -> list[dict[str, Any]]:
         for value in dict.fromkeys(key[place] for key in found):
             part = np.concatenate([c for key, (c, _) in found.items() if key[place] == value])
             rows.append(_row(f"{what} {value}", 100 * part.mean(), "%", CELL))
-    worst = min(found, key=lambda key: found[key][0].mean())
-    rows.append(_row(f"lowest: {worst}", 100 * found[worst][0].mean(), "%", CELL))
-    cell = max(found, key=lambda key: abs(found[key][1]))
-    most = abs(found[cell][1])
-    rows.append(
-        {"name": f"largest bias: {cell}", "value": most, "unit": "se", "limit": f"<= {BIAS:g}"}
-        | {"ok": most <= BIAS}
+    thin = {key: one for key, one in found.items() if is_thin(*key)}
+    full = {key: one for key, one in found.items() if key not in thin}
+    for what, part, least in (("", full, CELL), ("thin, ", thin, THIN_CELL)):
+        worst = min(part, key=lambda key: part[key][0].mean())
+        name = f"{what}lowest of {len(part)}: {worst}"
+        rows.append(_row(name, 100 * part[worst][0].mean(), "%", least))
+    rows.append(_bias("largest bias", {key: bias for key, (_, bias) in full.items()}, "se", BIAS))
+    own = {key: bias / len(cover) ** 0.5 for key, (cover, bias) in thin.items()}
+    return [*rows, _bias("thin, largest bias", own, "sd", THIN_BIAS)]
+
+
+def is_thin(rate: float, design: Design, shares: Pair, proxy: Pair) -> bool:
+    """Whether a stratum that is not judged whole expects too few judged rollouts."""
+    paid = rate * proxy[0] + (1 - rate) * (1 - proxy[1])
+    rollouts = design[0] * design[1]
+    return any(
+        share < 1 and rollouts * of * share < twophase.LEAST
+        for of, share in zip((1 - paid, paid), shares, strict=True)
     )
-    return rows
+
+
+def _bias(name: str, found: Mapping[Cell, float], unit: str, limit: float) -> dict[str, Any]:
+    cell = max(found, key=lambda key: abs(found[key]))
+    most = abs(found[cell])
+    told = {"name": f"{name}: {cell}", "value": most, "unit": unit, "limit": f"<= {limit:g}"}
+    return told | {"ok": most <= limit}
 
 
 def _row(name: str, share: float, unit: str, least: float) -> dict[str, Any]:
@@ -123,7 +145,7 @@ def main(argv: Sequence[str]) -> int:
     print(_machine.describe())
     rows = run(int(argv[0]) if argv else RUNS)
     for row in rows:
-        print(f"{row['name']}: {row['value']:.1f} {row['unit']} ({row['limit']})")
+        print(f"{row['name']}: {row['value']:.3g} {row['unit']} ({row['limit']})")
     return 0 if all(row["ok"] for row in rows) else 1
 
 
