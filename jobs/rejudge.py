@@ -38,10 +38,12 @@ def main(argv: Sequence[str]) -> int:
         f"{out}: {len(wanted)} partitions, {len(wanted) - len(owed)} done; "
         f"{planned.rollouts(one.work for one in owed):,} rollouts to grade again"
     )
+    if owed:
+        specs = (one.partition.environment for one in owed)
+        judging.check(map(build, specs), config.judge, config.dry_run)
     if config.dry_run:
         return 0
     if owed:
-        judging.check((build(one.partition.environment) for one in owed), config.judge)
         why = _write(config, out, owed)
         if why:
             terminal.line(f"judge: {why}; the same command goes on from here")

@@ -50,12 +50,12 @@ def run(config: SweepConfig, at: Callable[[str], None] = files.no_boundary) -> i
     """Write every partition that is owed; an exit code: see README. `at`: see `store.commit`."""
     wanted = plan(config)
     refuse_other_sweep(config, wanted)
+    judging.check((build(p.environment) for p in wanted.partitions), config.judge, config.dry_run)
     if config.dry_run:
         done = _announce(wanted, config)
         for line in _order(wanted, config, done).outlook():
             terminal.line(line)
         return 0
-    judging.check((build(p.environment) for p in wanted.partitions), config.judge)
     writing = store.writing(config.output, tomli_w.dumps(config.of_the_rows()), at)
     with _leaving(), _stopping() as signals, writing:
         store.tell_runs(config.output, {run.name: facts(run) for run in wanted.runs}, at)

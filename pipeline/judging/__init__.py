@@ -31,13 +31,18 @@ def panel_of(environment: Environment) -> Panel | None:
     return panel
 
 
-def check(environments: Iterable[Environment], block: JudgeBlock | None = None) -> None:
-    """Find every judge's server and its key before anything is spent. Raises JudgeError."""
+def check(
+    environments: Iterable[Environment], block: JudgeBlock | None = None, dry: bool = False
+) -> None:
+    """Find every judge's key and, unless dry, its server before anything is spent.
+
+    Raises JudgeError.
+    """
     if block and block.engine:
         return
     panels = (panel_of(environment) for environment in environments)
     for panel in dict.fromkeys(panel for panel in panels if panel):
-        _served().check(panel)
+        _served().check(panel, dry)
 
 
 def engine_of(block: JudgeBlock) -> tuple[EngineBlock, Checkpoint, Panel] | None:

@@ -97,9 +97,14 @@ def server(panel: Panel, limits: Limits) -> Server:
         raise JudgeError(str(error)) from None
 
 
-def check(panel: Panel) -> None:
-    """Whether the judge is there and has the model. JudgeError naming the value and the cure."""
+def check(panel: Panel, dry: bool = False) -> None:
+    """Whether the judge is there and has the model. JudgeError naming the value and the cure.
+
+    dry: nobody is asked, only address and key are looked at.
+    """
     place = server(panel, CHECK)
+    if dry:
+        return
     try:
         names = sorted(asyncio.run(_served(place)))
     except EngineBusy as error:
