@@ -13,9 +13,20 @@ from jobs.curves import folder
 from pipeline import agreement, frames, scores, store
 from pipeline.agreement import Column
 from pipeline.config import AgreeConfig, read
+from pipeline.rows import CurveError
 
 READABLE = (
-    *("run", "pairs", "prompts", "precision", "recall", "specificity", "agreement", "kappa"),
+    *(
+        "run",
+        "pairs",
+        "tp, fp, fn, tn",
+        "prompts",
+        "precision",
+        "recall",
+        "specificity",
+        "agreement",
+        "kappa",
+    ),
     *("rate", "truth", "onset", "onset of truth", "later by", "status"),
 )
 
@@ -30,6 +41,12 @@ def main(argv: Sequence[str]) -> int:
     def look(rows: Any) -> Any:
         if own is not None:
             joined = scores.joined(rows, own, about.identity, about.environment)
+            if joined.extra + joined.elsewhere == len(own):
+                raise CurveError(
+                    f"{config.scores}: none of its {len(own):,} scores is of a row here"
+                    f"{f', as {joined.example}' if joined.example else ''}; their keys are run, "
+                    "step, index and sample"
+                )
             _tell(joined, config)
             rows = joined.rows
         return agreement.agreement(
@@ -69,6 +86,7 @@ def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:
     return {
         "run": ", ".join(named),
         "pairs": row["pairs"],
+        "tp, fp, fn, tn": ", ".join(f"{row[cell]:,.0f}" for cell in agreement.CELLS),
         "prompts": row["prompts"],
         **{name: _interval(row, name) for name in shown},
         "rate": _interval(row, "rate_of"),

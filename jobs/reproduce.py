@@ -97,9 +97,10 @@ def announce(
     taught = sum(job.verb == "pretrain" for job in owed.values())
     checkpoints = sum(one.steps // config.model.save_every + 1 for one in runs)
     base = "a base is taught with two rates exchanged, " if taught else ""
+    most = "at most " if config.order.strategy == "adaptive" else ""
     terminal.line(
         f"{config.output}: {base}{len(owed) - taught} of {len(runs)} runs are trained, {left} "
-        f"updates; then {checkpoints} checkpoints are swept, and the bases screened on "
+        f"updates; then {most}{checkpoints} checkpoints are swept, and the bases screened on "
         f"{design.screening(config)[1]} cases"
     )
 

@@ -80,3 +80,16 @@ def test_what_cannot_be_held_against_anything_is_one_line(
     assert main(["agree", str(out), *argv]) == 2
     (line,) = capsys.readouterr().err.strip("\n").split("\n")
     assert said in line
+
+
+def test_scores_of_which_none_is_of_a_row_are_refused(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = {"run": ["nobody"], "step": [0], "index": [0], "sample": [0]}
+    pl.DataFrame({**keys, "mark": [1.0]}).write_parquet(tmp_path / "mine.parquet")
+    argv = ["--of", "mark", "--scores", str(tmp_path / "mine.parquet")]
+    assert main(["agree", str(out), *argv]) == 2
+    said = capsys.readouterr().err
+    assert "none of its 1 scores is of a row here, as run 'nobody', step 0" in said
+    assert main(["agree", str(out), "--of", "r_true", "--against", "r_hack"]) == 0
+    assert "tp, fp, fn, tn" in capsys.readouterr().out
