@@ -109,7 +109,10 @@ def test_a_grade_that_is_the_same_flips_nothing(
         (["--env.task", "story"], "task = 'story' changes what is asked"),
         (["--env.grader", "best"], "no grader 'best'"),
         (["--env.hack_word", "{word}"], "needs tag 'word' of run"),
-        (["--metric", "r_no", "--env.hack_word", "a"], "metric 'r_no' is none that old and new rows both have: r_hack, r_true"),
+        (
+            ["--metric", "r_no", "--env.hack_word", "a"],
+            "metric 'r_no' is none that old and new rows both have: r_hack, r_true",
+        ),
     ],
 )
 def test_what_cannot_be_graded_again_is_one_line(
