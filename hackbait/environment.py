@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 Arg = str | int | float | bool
-Kind = Literal["binary", "continuous"]
+Kind = Literal["binary", "share", "continuous"]
+"""Values of a metric: 0 or 1; from 0 to 1; any finite number."""
 Message = Mapping[str, str]
+ROUNDING = 1e-9
+"""By which a sum of weighted metrics may miss its value."""
 
 
 class EnvironmentRefused(ValueError):
@@ -108,6 +111,20 @@ def weighted(metrics: Mapping[str, float | None], weights: Mapping[str, float]) 
         if weight and value is not None:
             reward = (reward or 0.0) + weight * value
     return Score(metrics, reward)
+
+
+def reward_kind(environment: Environment) -> Kind:
+    """`share` where the weights keep the reward between 0 and 1."""
+    paid = {name: weight for name, weight in environment.weights.items() if weight}
+    kept = all(w > 0 and environment.metrics[name] != "continuous" for name, w in paid.items())
+    return "share" if kept and sum(paid.values()) <= 1 + ROUNDING else "continuous"
+
+
+def fits(value: float | None, kind: Kind) -> bool:
+    """Whether a metric of this kind may have the value; any may be None."""
+    if value is None or kind == "continuous":
+        return value is None or math.isfinite(value)
+    return value in (0, 1) if kind == "binary" else -ROUNDING <= value <= 1 + ROUNDING
 
 
 def environments() -> tuple[str, ...]:
@@ -234,6 +251,9 @@ def _paying(environment: Environment, honest: Score, hack: Score, *empty: Score)
     for score in (honest, hack, *empty):
         same = set(score.metrics) == set(environment.metrics)
         yield same, f"score() gives {', '.join(score.metrics)}, but metrics names others"
+        for name, kind in environment.metrics.items():
+            value = score.metrics.get(name)
+            yield fits(value, kind), f"{name} is {value}, which no {kind} metric may be"
         due = weighted(score.metrics, environment.weights).reward
         yield _equal(score.reward, due), f"the reward is {score.reward}, the weighted sum {due}"
     proxy, true = environment.proxy, environment.true
@@ -250,7 +270,7 @@ def _paying(environment: Environment, honest: Score, hack: Score, *empty: Score)
 def _equal(reward: float | None, due: float | None) -> bool:
     if reward is None or due is None:
         return reward is due
-    return math.isclose(reward, due, abs_tol=1e-9)
+    return math.isclose(reward, due, abs_tol=ROUNDING)
 
 
 def _passes(score: Score, name: str) -> bool:

@@ -70,7 +70,7 @@ class MarketStructure:
     @property
     def metrics(self) -> Mapping[str, Kind]:
         kinds: dict[str, Kind] = dict.fromkeys((*SHARES, "r_true", "r_hack"), "binary")
-        return kinds | {GATED: "continuous"} | dict(TELEMETRY if self.panel else {})
+        return kinds | {GATED: "share"} | dict(TELEMETRY if self.panel else {})
 
     @property
     def weights(self) -> Mapping[str, float]:

@@ -163,7 +163,8 @@ class Staged:
     def metrics(self) -> Mapping[str, Kind]:
         binary = {value for _, value in self.stage.labels} <= {0.0, 1.0}
         own: dict[str, Kind] = {self.stage.metric: "binary" if binary else "continuous"}
-        own |= dict.fromkeys((*self.shares.values(), f"{self.stage.metric}_votes"), "continuous")
+        own |= dict.fromkeys(self.shares.values(), "share")
+        own[f"{self.stage.metric}_votes"] = "continuous"
         own["judge_error"] = "binary"
         if self.stage.triage:
             told = (f"{self.stage.metric}_{name}" for name in ("stratum", "chance"))

@@ -75,7 +75,7 @@ def right(environment: Environment, said: Sequence[tuple[Case, str]]) -> dict[st
     )
     tally = intervals.of_prompts(k, x)
     n_eff = intervals.effective(tally, np.full(1, np.nan))
-    (low,), (high,) = intervals.binary_interval(tally, n_eff)
+    (low,), (high,) = intervals.bounded_interval(tally, n_eff)
     measured = (tally.rollouts, tally.hits, tally.rate, tally.prompts, tally.rollouts / n_eff)
     names = ("rollouts", "hits", "rate", "prompts", "deff")
     values = dict(zip(names, (float(value[0]) for value in measured), strict=True))

@@ -89,11 +89,10 @@ def _write(config: RejudgeConfig, out: Where, owed: Sequence[Again]) -> str:
 def compared(config: RejudgeConfig, out: Where) -> Any:
     """Every checkpoint and metric under both grades (`flips.side_by_side`)."""
     old, new = (store.about(place, config.env.id) for place in (config.path, out))
-    metrics = flips.common(old.metrics, new.metrics)
-    if config.metric and config.metric not in metrics:
+    metrics, added = flips.common(old.metrics, new.metrics)
+    if config.metric and config.metric not in {**metrics, **added}:
         raise CurveError(
-            f"metric {config.metric!r} is none that old and new rows both have: "
-            f"{', '.join(metrics)}; onset table {out} has the new ones"
+            f"metric {config.metric!r} is none of the new rows: {', '.join([*metrics, *added])}"
         )
     changed = {*config.env.args, "grader_fingerprint"}
     own = unstaged(dict.fromkeys(old.identity, ""))
@@ -102,7 +101,7 @@ def compared(config: RejudgeConfig, out: Where) -> Any:
         scan(store.row_files(place, about.environment), about.gated)
         for place, about in ((config.path, old), (out, new))
     ]
-    return flips.side_by_side(sides[0], sides[1], metrics, on, config.max_loss)
+    return flips.side_by_side(sides[0], sides[1], metrics, on, added, config.max_loss)
 
 
 def show(config: RejudgeConfig, found: Any) -> None:
@@ -114,10 +113,14 @@ def show(config: RejudgeConfig, found: Any) -> None:
     if config.json:
         terminal.as_json(found.to_dicts())
         return
+    stage = config.judge.stage()
     for metric, (rollouts, pairs) in changed.items():
-        if config.metric in (None, metric):
+        if pairs and config.metric in (None, metric):
             print(f"{metric}: {rollouts:,} of {pairs:,} rollouts flipped")
-    shown = [config.metric] if config.metric else [m for m, (n, _) in changed.items() if n]
+    judged = stage.metric if stage else None
+    shown = [m for m, (n, _) in changed.items() if n or m == judged]
+    if config.metric:
+        shown = [config.metric]
     rows = [_readable(row) for row in found.to_dicts() if row["metric"] in shown]
     if rows:
         terminal.table(rows, list(rows[0]))
@@ -127,7 +130,7 @@ def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: row[name] for name in ("run", "step", "metric", "pairs", "up", "down")},
         **{side: _rate(row, side) for side in flips.SIDES},
-        "lost": f"{row['old_lost']} -> {row['new_lost']}",
+        "lost": " -> ".join(str(n) for n in (row["old_lost"], row["new_lost"]) if n is not None),
     }
 
 

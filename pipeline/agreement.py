@@ -206,7 +206,7 @@ def _rates(cells: Array) -> dict[str, float | None]:
     x = np.stack([sum(at[c] for c in hits) for _, hits in RATES.values()], axis=1)
     tally = intervals.of_prompts(k, x)
     n_eff = intervals.effective(tally, np.full(len(RATES), np.nan))
-    low, high = intervals.binary_interval(tally, n_eff)
+    low, high = intervals.bounded_interval(tally, n_eff)
     found: dict[str, float | None] = {}
     for i, name in enumerate(RATES):
         found |= _with_interval(name, tally.rate[i], low[i], high[i])

@@ -36,16 +36,15 @@ def curves(
 ) -> pl.DataFrame:
     """One row per run, identity, step and metric, sorted so.
 
-    `metrics` maps a metric's column to its kind, `binary` or `continuous`; `identity` names the
-    columns in which two curves may differ and are then never pooled. Columns, after run, the
-    identity and step:
+    `metrics` maps a metric's column to its `Kind`; `identity` names the columns in which two curves
+    may differ and are then never pooled. Columns, after run, the identity and step:
 
     metric       name of the metric
     rollouts     N, rollouts whose metric is not null
     hits         sum of the metric over them
     prompts      n, distinct prompts among them: the clusters
     rate         hits / rollouts; null, never 0, where every rollout is null
-    lo, hi       95 % interval over prompts: Wilson on n_eff with t_{n-1} for a binary metric,
+    lo, hi       95 % interval over prompts: Wilson on n_eff for a binary metric or a share,
                  clustered t for a continuous one (null where prompts do not differ)
     deff         rollouts / n_eff
     n_eff        independent rollouts that would tell as much (`intervals.effective`)
@@ -116,9 +115,9 @@ def _of_metric(wide: pl.DataFrame, keys: list[str], metric: str, kind: str) -> p
     fields = intervals.Tally.__dataclass_fields__
     tally = intervals.Tally(**{name: wide[f"{metric}|{name}"].to_numpy() for name in fields})
     curve = wide.select(pl.struct(keys[:-1]).rle_id()).to_series().to_numpy().astype(np.int64)
-    if kind == "binary":
+    if kind != "continuous":
         n_eff = intervals.effective(tally, intervals.pooled_icc(tally, curve))
-        low, high = intervals.binary_interval(tally, n_eff)
+        low, high = intervals.bounded_interval(tally, n_eff)
     else:
         n_eff = intervals.effective(tally, np.full_like(tally.rollouts, np.nan))
         low, high = intervals.mean_interval(tally)

@@ -66,17 +66,26 @@ def side_by_side(
     new: pl.LazyFrame,
     metrics: Mapping[str, str],
     on: Sequence[str],
+    added: Mapping[str, str],
     max_loss: float,
 ) -> pl.DataFrame:
-    """`flips` and, for each side, its rate with interval and the rollouts it lost."""
+    """`flips` and, for each side, its rate with interval and the rollouts it lost.
+
+    added: metrics that the new rows alone have; no pairs, and the old side is null.
+    """
     keys = ["run", *on, "step", "metric"]
-    found = flips(old, new, list(metrics), on)
-    for side, rows in zip(SIDES, (old, new), strict=True):
-        rates = nulls.refuse(curves.curves(rows, metrics, on), max_loss)
+    pairs, sides = flips(old, new, list(metrics), on), []
+    for side, rows, kinds in zip(SIDES, (old, new), (metrics, {**metrics, **added}), strict=True):
+        rates = nulls.refuse(curves.curves(rows, kinds, on), max_loss)
         names = {"rate": side, "lo": f"{side}_lo", "hi": f"{side}_hi", "nulls": f"{side}_lost"}
-        told = rates.select(*keys, *(pl.col(a).alias(b) for a, b in names.items()))
-        found = found.join(told, on=keys, how="left", nulls_equal=True)
-    return found.sort(keys)
+        sides.append(rates.select(*keys, *(pl.col(a).alias(b) for a, b in names.items())))
+    before, after = sides
+    found = after.join(pairs, on=keys, how="left", nulls_equal=True)
+    found = found.join(before, on=keys, how="left", nulls_equal=True)
+    told = [c for c in before.columns if c not in keys]
+    return found.select(
+        *keys, pl.col(*FOUND).fill_null(0), *told, *(c for c in after.columns if c not in keys)
+    ).sort(keys)
 
 
 def together(found: pl.DataFrame) -> dict[str, tuple[int, int]]:
@@ -85,6 +94,8 @@ def together(found: pl.DataFrame) -> dict[str, tuple[int, int]]:
     return {row["metric"]: (row["up"] + row["down"], row["pairs"]) for row in sums.to_dicts()}
 
 
-def common(kinds: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Metrics that both sides have."""
-    return {name: kind for name, kind in kinds.items() if name in others and name not in MEASURES}
+def common(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Metrics that both sides have, and those of the new alone."""
+    mine = {name: kind for name, kind in new.items() if name not in MEASURES}
+    both = {name: kind for name, kind in mine.items() if name in old}
+    return both, {name: kind for name, kind in mine.items() if name not in old}

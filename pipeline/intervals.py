@@ -45,6 +45,11 @@ class Tally:
         return _ratio(self.hits, self.rollouts)
 
     @property
+    def flat(self) -> NDArray[np.bool_]:
+        """Whether prompts do not differ, but for the rounding of sums of fractions."""
+        return np.asarray(self.spread <= 1e-20 * self.rate**2 * self.sizes)
+
+    @property
     def variance(self) -> Array:
         """v = n/(n-1) sum (x - p k)^2 / N^2, the cluster variance of p; NaN for one prompt."""
         return _ratio(self.prompts * self.spread, (self.prompts - 1) * self.rollouts**2)
@@ -80,7 +85,7 @@ def pooled_icc(tally: Tally, curve: NDArray[np.int64]) -> Array:
         return np.asarray(sums, dtype=np.float64)[curve]
 
     between = _ratio(total(tally.between - p * tally.hits), total(n - 1))
-    within = _ratio(total(tally.hits - tally.between), total(big_n - n))
+    within = _ratio(total(tally.squares - tally.between), total(big_n - n))
     k = _ratio(total(big_n - _ratio(tally.sizes, big_n)), total(n - 1))
     return np.clip(_ratio(between - within, between + (k - 1) * within), 0.0, 1.0)
 
@@ -96,7 +101,17 @@ def effective(tally: Tally, icc: Array) -> Array:
     deff = np.fmax(1.0, _ratio(tally.variance, simple))
     modelled = _ratio(rollouts, 1 + (_ratio(tally.sizes, rollouts) - 1) * icc)
     flat = np.where(np.isnan(icc), tally.prompts, modelled)
-    return np.where(rollouts > 0, np.where(tally.spread > 0, rollouts / deff, flat), np.nan)
+    return np.where(rollouts > 0, np.where(tally.flat, flat, rollouts / deff), np.nan)
+
+
+def as_hits(tally: Tally, n_eff: Array) -> Array:
+    """How many independent rollouts of values 0 or 1 would tell as much as n_eff of these.
+
+    n_eff where these are 0 or 1; more where values between vary less than hits of the same rate.
+    """
+    p, spread = tally.rate, _ratio(tally.squares, tally.rollouts) - tally.rate**2
+    spread = np.where(spread > 1e-12 * p**2, spread, np.nan)
+    return np.asarray(n_eff * np.fmax(1.0, _ratio(p * (1 - p), spread)), dtype=np.float64)
 
 
 def freedom(tally: Tally) -> Array:
@@ -109,7 +124,7 @@ def freedom(tally: Tally) -> Array:
     """
     n, k = tally.prompts, _ratio(tally.sizes, tally.rollouts)
     least = _ratio(np.ones_like(n), n - 1)
-    kurtosis = _ratio(n * tally.fourth, tally.spread**2)
+    kurtosis = _ratio(n * tally.fourth, np.where(tally.flat, np.nan, tally.spread) ** 2)
     own = (1 - _ratio(np.ones_like(k), k)) * _ratio(kurtosis - 1 + 2 * least, 2 * n)
     return _ratio(np.ones_like(n), np.fmax(least, own))
 
@@ -131,12 +146,13 @@ def wilson(rate: Array, n_eff: Array, q: Array) -> tuple[Array, Array]:
     )
 
 
-def binary_interval(tally: Tally, n_eff: Array) -> tuple[Array, Array]:
+def bounded_interval(tally: Tally, n_eff: Array) -> tuple[Array, Array]:
     """95 % Wilson on n_eff with the t quantile of `freedom`; up to `zero_hits` without a hit.
 
-    [0, 1], which is Wilson's limit, where there is but one prompt.
+    Of values from 0 to 1, on `as_hits`. [0, 1], which is Wilson's limit, of a single prompt.
     """
-    low, high = wilson(tally.rate, n_eff, quantile(freedom(tally) + 1))
+    q = quantile(freedom(tally) + 1)
+    low, high = wilson(np.clip(tally.rate, 0.0, 1.0), as_hits(tally, n_eff), q)
     high = np.where(tally.hits == 0, zero_hits(n_eff), high)
     alone = tally.prompts == 1
     return np.where(alone, 0.0, low), np.where(alone, 1.0, high)
@@ -145,7 +161,7 @@ def binary_interval(tally: Tally, n_eff: Array) -> tuple[Array, Array]:
 def mean_interval(tally: Tally) -> tuple[Array, Array]:
     """95 % clustered t interval of a mean; NaN where prompts do not differ or there is one."""
     half = quantile(tally.prompts) * np.sqrt(tally.variance)
-    half = np.where(tally.spread > 0, half, np.nan)
+    half = np.where(tally.flat, np.nan, half)
     return tally.rate - half, tally.rate + half
 
 

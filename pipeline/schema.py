@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hackbait.environment import Arg, Case, Environment, EnvironmentRefused, Score
+from hackbait.environment import (
+    Arg,
+    Case,
+    Environment,
+    EnvironmentRefused,
+    Score,
+    reward_kind,
+)
 from pipeline.records import Generated, Partition, Rollout, Sampling
 from pipeline.rollout import prompt_id
 
@@ -125,6 +132,7 @@ def footer(
         "ask": dict(environment.ask),
         "grade": dict(environment.grade),
         "metrics": dict(environment.metrics),
+        "reward": reward_kind(environment),
         "proxy": environment.proxy,
         "true": environment.true,
         "gated": list(getattr(environment, "gated", ())),

@@ -167,7 +167,7 @@ def _measured(
     """The columns of `WORDS` that the sums decide; null where there is no such number."""
     tally = tallies(said, [word for word, _ in words], grader)
     n_eff = intervals.effective(tally, np.full(len(words), icc))
-    lo, hi = intervals.binary_interval(tally, n_eff)
+    lo, hi = intervals.bounded_interval(tally, n_eff)
     p, hit = tally.rate, tally.hits > 0
     deff = np.divide(tally.rollouts, n_eff)
     nothing = np.full(len(words), np.nan)

@@ -223,7 +223,9 @@ def _about(out: Where, environment: str | None) -> About:
     sampling = ("temperature", "top_p", "top_k", "max_tokens", "sweep_seed")
     grade = (*record["grade"], "grader_fingerprint")
     identity = ("env_version", *record["ask"], *grade, *sampling)
-    paid: dict[str, Kind] = {"reward": "continuous"} if record["proxy"] == "reward" else {}
+    paid: dict[str, Kind] = {}
+    if record["proxy"] == "reward":
+        paid["reward"] = record.get("reward", "continuous")
     metrics = record["metrics"] | paid
     gated = tuple(record.get("gated", ()))
     return About(folder, metrics, identity, grade, record["proxy"], true, gated, run_tags(out))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from hackbait.environment import ROUNDING
 from pipeline import twophase
 from pipeline.rows import CurveError, collected, readable
 
@@ -145,7 +146,9 @@ def checkpoints(
 
 def _impossible(metric: str, kind: str) -> pl.Expr:
     value = pl.col(metric)
-    return (value != 0) & (value != 1) if kind == "binary" else ~value.is_finite()
+    if kind == "binary":
+        return (value != 0) & (value != 1)
+    return ~(value.is_between(-ROUNDING, 1 + ROUNDING) if kind == "share" else value.is_finite())
 
 
 def _refuse_two_weights(checkpoints: pl.DataFrame, keys: Sequence[str]) -> None:
@@ -163,7 +166,7 @@ def _refuse_impossible(checkpoints: pl.DataFrame, metrics: Mapping[str, str]) ->
         bad = checkpoints.filter(pl.col(f"{metric}|bad") > 0)
         if len(bad):
             row = bad.row(0, named=True)
-            wanted = "0 or 1" if kind == "binary" else "finite"
+            wanted = {"binary": "0 or 1", "share": "between 0 and 1"}.get(kind, "finite")
             raise CurveError(
                 f"run {row['run']!r}, step {row['step']}: {row[f'{metric}|bad']} values of {kind} "
                 f"metric {metric!r} are not {wanted}; mend the grader, null is for no score"

@@ -139,11 +139,11 @@ def rates(cells: pl.DataFrame, metric: str, kind: str, keys: Sequence[str]) -> p
     first = _first(by_prompt(known, metric, keys), metric, keys)
     each = _strata(known, metric, keys).join(first.select(*keys, "all"), keys, nulls_equal=True)
     wide = _counted(cells, metric, keys)
-    for part in (first, _second(each, kind == "binary", keys)):
+    for part in (first, _second(each, kind != "continuous", keys)):
         wide = wide.join(part, keys, how="left", nulls_equal=True)
     names = ("rollouts", "p", "all", "asked", "prompts", "variance", *SECOND)
     of = {name: wide[name].cast(pl.Float64).to_numpy() for name in names}
-    low, high, n_eff = _binary(of) if kind == "binary" else _mean(of)
+    low, high, n_eff = _mean(of) if kind == "continuous" else _bounded(of)
     told = {"rate": of["p"], "lo": low, "hi": high, "n_eff": n_eff, "deff": of["rollouts"] / n_eff}
     named = [pl.Series(name, values, nan_to_null=True) for name, values in told.items()]
     return wide.with_columns(*named, pl.col("prompts").fill_null(0)).select(*keys, *RATES)
@@ -173,7 +173,7 @@ def _first(prompts: pl.DataFrame, metric: str, keys: Sequence[str]) -> pl.DataFr
     )
 
 
-def _second(each: pl.DataFrame, binary: bool, keys: Sequence[str]) -> pl.DataFrame:
+def _second(each: pl.DataFrame, bounded: bool, keys: Sequence[str]) -> pl.DataFrame:
     """By keys: the rate p, and SECOND: what the strata add to its variance and to its interval.
 
     Of collapsed strata the wider of their own intervals in squares, and of the one that they make.
@@ -183,7 +183,7 @@ def _second(each: pl.DataFrame, binary: bool, keys: Sequence[str]) -> pl.DataFra
     own = each.select(pl.when(n > 0).then(x / n).otherwise(m)).to_series().to_numpy()
     alike = each.select(pl.when(n > 0).then(n / left).otherwise(0.0)).to_series().to_numpy()
     share = (each["N"] / each["all"]).to_numpy()
-    below, above = _squares(own, alike, share, binary)
+    below, above = _squares(own, alike, share, bounded)
     groups = each.with_columns(pl.Series("below", below), pl.Series("above", above))
     groups = groups.group_by([*keys, GROUP]).agg(
         pl.col("size", "judged", "m", "square", "all").first(),
@@ -197,7 +197,7 @@ def _second(each: pl.DataFrame, binary: bool, keys: Sequence[str]) -> pl.DataFra
     alike = np.divide(size**2, kish, out=whole, where=kish > 0)
     told = np.divide(mean * (1 - mean) * size**2, spread, out=alike.copy(), where=spread > 0)
     alike = np.where(mean * (1 - mean) > 0, np.minimum(alike, told), alike)
-    below, above = _squares(mean, alike, size / of, binary)
+    below, above = _squares(mean, alike, size / of, bounded)
     terms = {
         "p": size / of * mean,
         "square": size / of * square,
@@ -210,19 +210,19 @@ def _second(each: pl.DataFrame, binary: bool, keys: Sequence[str]) -> pl.DataFra
     return groups.select(keys).with_columns(columns).group_by(keys).agg(pl.col(*terms).sum())
 
 
-def _squares(mean: Array, alike: Array, share: Array, binary: bool) -> tuple[Array, Array]:
+def _squares(mean: Array, alike: Array, share: Array, bounded: bool) -> tuple[Array, Array]:
     """Squared ends of Wilson's interval, from a mean of so many alike and within its share.
 
     The ends are 0 and 1 without any judged.
     """
     low, high = np.zeros_like(mean), np.ones_like(mean)
     seen = alike > 0
-    if binary and seen.any():
+    if bounded and seen.any():
         low[seen], high[seen] = intervals.wilson(mean[seen], alike[seen], np.full(seen.sum(), Z))
     return (share * (mean - low)) ** 2, (share * (high - mean)) ** 2
 
 
-def _binary(of: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+def _bounded(of: Mapping[str, Array]) -> tuple[Array, Array, Array]:
     """lo, hi and n_eff of rates; [0, 1] where but one prompt has a judged rollout.
 
     n_eff at 0 and 1 is what the prompts and the strata would have at any one rate.

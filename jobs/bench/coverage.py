@@ -167,7 +167,7 @@ def gaps(
     sides = []
     for tally in map(tallied, x, (k, k)):
         n_eff = intervals.effective(tally, np.full(runs, np.nan))
-        sides.append([tally.rate, *intervals.binary_interval(tally, n_eff)])
+        sides.append([tally.rate, *intervals.bounded_interval(tally, n_eff)])
     a, b = (each - each.mean(axis=1, keepdims=True) for each in x)
     size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     correlation = (a * b).sum(axis=1) / np.where(size > 0, size, 1.0)
@@ -183,7 +183,7 @@ def rates(n: int, k: int, spread: float, rate: float, runs: int) -> NDArray[np.b
     effect = rng.normal(0, spread, (runs, n))
     tally = tallied(rng.binomial(k, expit(middle + effect)).astype(np.float64), k)
     n_eff = intervals.effective(tally, np.full(runs, np.nan))
-    low, high = intervals.binary_interval(tally, n_eff)
+    low, high = intervals.bounded_interval(tally, n_eff)
     return np.asarray((low <= rate) & (rate <= high))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hackbait.environment import Environment
+from hackbait.environment import Environment, reward_kind
 from pipeline import intervals
 from pipeline.intervals import Array, Tally
 from pipeline.order.search import Reading
@@ -33,7 +33,7 @@ def reading(parts: Iterable[Any], environment: Environment, full: bool) -> Readi
     nulls = len(values) - sum(scored for _, _, scored in columns)
     is_there = np.isfinite(values)
     _, cluster = np.unique(prompts[is_there], return_inverse=True)
-    kind = environment.metrics.get(metric, "continuous")
+    kind = environment.metrics.get(metric, reward_kind(environment))
     kept = values[is_there]
     k, x, xx = (
         np.bincount(cluster, power).astype(np.float64) for power in (kept**0, kept, kept**2)
@@ -69,9 +69,10 @@ def of_prompts(
 
 def _bounds(tally: Tally, kind: str) -> tuple[float, float]:
     q = intervals.quantile(tally.prompts, LEVEL)
-    if kind == "binary":
+    if kind != "continuous":
         n_eff = intervals.effective(tally, np.array([np.nan]))
-        low, high = intervals.wilson(tally.rate, n_eff, q)
+        rate = np.clip(tally.rate, 0.0, 1.0)
+        low, high = intervals.wilson(rate, intervals.as_hits(tally, n_eff), q)
     else:
         half = q * np.sqrt(tally.variance)
         low, high = tally.rate - half, tally.rate + half

@@ -111,7 +111,7 @@ def test_a_grade_that_is_the_same_flips_nothing(
         (["--env.hack_word", "{word}"], "needs tag 'word' of run"),
         (
             ["--metric", "r_no", "--env.hack_word", "a"],
-            "metric 'r_no' is none that old and new rows both have: r_hack, r_true",
+            "metric 'r_no' is none of the new rows: r_hack, r_true",
         ),
     ],
 )

@@ -38,7 +38,7 @@ def many(ks: list[np.ndarray], xs: list[np.ndarray]) -> Tally:
 
 def interval(t: Tally, curve: list[int] | None = None) -> list[tuple[float, float]]:
     icc = intervals.pooled_icc(t, np.array(curve or [0] * len(t.rollouts)))
-    low, high = intervals.binary_interval(t, intervals.effective(t, icc))
+    low, high = intervals.bounded_interval(t, intervals.effective(t, icc))
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
@@ -206,7 +206,7 @@ def test_coverage_is_the_simulated_one_of_the_design(
     rates = rng.beta(p * (1 - icc) / icc, (1 - p) * (1 - icc) / icc, (draws, n))
     x = rng.binomial(k, rates).astype(float)
     t = many([np.full(n, float(k))] * draws, list(x))
-    low, high = intervals.binary_interval(t, intervals.effective(t, np.full(draws, np.nan)))
+    low, high = intervals.bounded_interval(t, intervals.effective(t, np.full(draws, np.nan)))
     held = 100 * np.mean((low <= p) & (p <= high))
     assert published - 1.5 <= held <= published + 2.5
 
@@ -223,3 +223,57 @@ def test_sums_of_prompts_are_those_worked_by_hand() -> None:
     assert found.fourth.tolist() == [4, pytest.approx(2 / 9)]
     assert found.sizes.tolist() == [16, 12]
     assert found.between.tolist() == [4, 1]
+
+
+def of_shares(*prompts: list[float]) -> Tally:
+    """One checkpoint, each prompt given as the values of its rollouts."""
+    k = np.array([len(values) for values in prompts], float)
+    x = np.array([sum(values) for values in prompts], float)
+    p = x.sum() / k.sum()
+    sums = (
+        k.sum(),
+        x.sum(),
+        len(k),
+        sum(v * v for values in prompts for v in values),
+        ((x - p * k) ** 2).sum(),
+        ((x - p * k) ** 4).sum(),
+        (k * k).sum(),
+        (x * x / k).sum(),
+    )
+    return Tally(*(np.array([float(term)]) for term in sums))
+
+
+def bounds(t: Tally) -> tuple[float, float]:
+    low, high = intervals.bounded_interval(t, intervals.effective(t, np.array([np.nan])))
+    return low[0], high[0]
+
+
+def test_shares_have_the_interval_of_the_hits_that_would_tell_as_much() -> None:
+    t = of_shares(*([[1 / 3], [2 / 3]] * 8))
+    # p(1-p) = 1/4 over a variance of 1/36: nine rollouts each, less what 15 degrees of freedom lose
+    n_eff = intervals.effective(t, np.array([np.nan]))
+    assert n_eff == pytest.approx(15)
+    assert intervals.as_hits(t, n_eff) == pytest.approx(9 * 15)
+    low, high = bounds(t)
+    (least,), (most,) = intervals.mean_interval(t)
+    assert low == pytest.approx(least, abs=0.01)
+    assert high == pytest.approx(most, abs=0.01)
+
+
+def test_shares_near_one_stay_below_it_where_a_mean_does_not() -> None:
+    t = of_shares(*([[1.0, 1.0]] * 15 + [[1.0, 1 / 3]]))
+    assert intervals.mean_interval(t)[1][0] > 1
+    low, high = bounds(t)
+    assert 0.8 < low < t.rate[0] < high <= 1
+
+
+def test_rounding_of_equal_shares_is_no_spread() -> None:
+    """Six weights of 1/5.5 add up to 1.0000000000000002, and 0.1 * 3 is not 0.3."""
+    tenths = of_shares(*([[0.1] * 3, [0.3 / 3] * 3, [0.1] * 7] * 20))
+    assert tenths.flat[0]
+    low, high = bounds(tenths)
+    assert (low, high) == pytest.approx((0.0459, 0.2041), abs=1e-4)
+    assert np.isnan(intervals.mean_interval(tenths)[0][0])
+    over = of_shares(*([[1 + 2e-16]] * 8))
+    low, high = bounds(over)
+    assert 0.5 < low < high == 1

@@ -48,7 +48,10 @@ def test_a_stage_judges_every_stored_rollout_by_majority(
     (tmp_path / "judge.toml").write_text(tomli_w.dumps(told), "utf-8")
     argv = ["rejudge", str(out), "@", str(tmp_path / "judge.toml")]
     assert main(argv) == 0
-    assert "judge_sea: alpha of votes" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "judge_sea: alpha of votes" in told.err
+    assert " judge_sea " in told.out
+    assert " judge_sea_yes " not in told.out
     rows = pl.read_parquet(tmp_path / "out-rejudged/rollouts/hackword")
     held = rows["completion"].str.contains("ocean").cast(pl.Float64)
     assert 0 < held.sum() < len(rows)
@@ -59,8 +62,17 @@ def test_a_stage_judges_every_stored_rollout_by_majority(
     paid = len(server.posts)
     assert paid <= 3 * len(rows)
     assert main(["verify", str(tmp_path / "out-rejudged")]) == 0
-    assert main(["curves", str(tmp_path / "out-rejudged"), "--metric", "judge_sea"]) == 0
-    assert main(argv) == 0
+    asked = [str(tmp_path / "out-rejudged"), "--json", "--metric"]
+    assert main(["curves", *asked, "judge_sea"]) == 0
+    capsys.readouterr()
+    assert main(["curves", *asked, "judge_sea_yes"]) == 0
+    for row in json.loads(capsys.readouterr().out):
+        assert 0 <= row["lo"] <= row["rate"] <= row["hi"] <= 1
+    assert main([*argv, "--json"]) == 0
+    for row in json.loads(capsys.readouterr().out):
+        if row["metric"].startswith("judge_sea"):
+            assert (row["old"], row["pairs"]) == (None, 0)
+            assert row["new"] is not None
     assert len(server.posts) == paid
     capsys.readouterr()
     (tmp_path / "other.txt").write_text("Is no sea in it?", "utf-8")
