@@ -1,6 +1,7 @@
 """Trainings side by side: what is finished is left alone, what fails is named, none runs twice."""
 
 import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -70,15 +71,16 @@ def test_a_training_that_fails_is_named_with_its_last_words(
     assert training.train([bad], 2, tmp_path / "lock") == 1
     said = capsys.readouterr().err
     assert "error: training bad ended with 1: " in said
-    assert said.endswith(f"No module named jobs.no_such_verb ({tmp_path}/bad/train.log)\n")
+    assert said.endswith(f"No module named 'jobs.no_such_verb' ({tmp_path}/bad/train.log)\n")
 
 
 def test_all_that_can_run_are_run_before_the_last_word_is_said(tmp_path: Path) -> None:
-    # A module that only has to be imported takes every flag and does nothing.
-    base = Training(tmp_path / "base", 1, {}, "terminal")
-    runs = [Training(tmp_path / name, 1, {}, "terminal", after=base) for name in "ab"]
+    dry = {**SETTINGS, "dry_run": True}
+    base = Training(tmp_path / "base", 1, dry)
+    runs = [Training(tmp_path / name, 1, dry, after=base) for name in "ab"]
     assert training.train([base, *runs], 2, tmp_path / "lock") == 0
-    assert all((run.output / "train.log").read_text() == "" for run in (base, *runs))
+    for run in (base, *runs):
+        assert (run.output / "train.log").read_text().startswith(f"{run.output}: 0 of 1 updates")
 
 
 def test_what_another_process_trains_there_is_waited_for(tmp_path: Path) -> None:
@@ -136,3 +138,17 @@ def test_trainings_that_were_ended_go_on_where_they_stopped(
     assert subprocess.run(command, check=False).returncode == 0
     assert [run_folder.newest(tmp_path / f"s{seed}")[0] for seed in range(2)] == [40, 40]
     assert subprocess.run(command, check=False).returncode == 0
+
+
+@pytest.mark.train
+def test_a_forked_training_is_byte_for_byte_the_one_of_its_verb(tmp_path: Path) -> None:
+    small = {"batch": 16, "group": 4, "save_every": 2, "seed": 3, "env": SETTINGS["env"]}
+    runs = [Training(tmp_path / name, 4, small) for name in ("first", "second")]
+    assert training.train(runs, 1, tmp_path / "lock") == 0
+    flags = ["--output", str(tmp_path / "alone"), "--steps", "4", "--batch", "16", "--group", "4"]
+    flags += ["--save-every", "2", "--seed", "3", "--env.id", "hackword", "--env.hack-word"]
+    command = [sys.executable, "-m", "jobs.train", *flags, "ocean"]
+    subprocess.run(command, check=True, env={**os.environ, **training.ONE_THREAD})
+    weights = "checkpoint-4/model.safetensors"
+    alone = (tmp_path / "alone" / weights).read_bytes()
+    assert all((run.output / weights).read_bytes() == alone for run in runs)
