@@ -111,6 +111,7 @@ def train(trainings: Sequence[Training], processes: int, lock: Path) -> int:
                         del running[training]
                         if child.exitcode:
                             return _explain(training, child.exitcode)
+                        progress.update(bars[training], completed=training.steps)
         finally:
             for child in running.values():
                 child.terminate()
