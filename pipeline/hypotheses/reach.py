@@ -59,14 +59,18 @@ def _of_outside(outside: pl.DataFrame) -> str:
         pl.len(),
         pl.col("budget").min(),
         pl.col("said").sum(),
-        pl.col("asked").sum(),
+        # Runs that never left one base were asked the same.
+        pl.when(pl.col("weights").max() == 1)
+        .then(pl.col("asked").max())
+        .otherwise(pl.col("asked").sum()),
+        pl.col("weights").max(),
         pl.col("base_rollouts").first(),
         pl.col("base_hi").first(),
     )
     return ", ".join(
         f"{word} (0 of {screened:,} by the {rates} base, under {percent(high)}): said in {said:g} "
-        f"of {asked:,} rollouts, {n} x {budget} updates"
-        for word, rates, n, budget, said, asked, screened, high in rows.rows()
+        f"of {asked:,} rollouts, {n} x {budget} updates{' that changed no weight' * (weights == 1)}"
+        for word, rates, n, budget, said, asked, weights, screened, high in rows.rows()
     )
 
 

@@ -19,7 +19,6 @@ PLANNED = pl.Schema(
 )
 """Which base a run starts from, its seed, its updates, and whether its word is in nothing that the
 base was taught."""
-EVER = ("said", "asked", "peak")
 
 
 def table(
@@ -34,7 +33,9 @@ def table(
     rates, seed, budget, outside  as in PLANNED
     base, base_lo, base_hi        base rate as screened: curves of the proxy whose `run` is `rates`
     base_hits, base_rollouts      its counts
-    said, asked, peak             hits and rollouts of the proxy over all checkpoints, highest rate
+    said, asked                   hits and rollouts of the proxy over checkpoints that differ
+    peak                          its highest rate
+    weights                       how many of the evaluated checkpoints differ
     end_proxy                     rate of the proxy at the last evaluated step
     true_*, gap_*                 as in the headline
     """
@@ -51,9 +52,12 @@ def table(
         pl.col("rollouts").alias("base_rollouts"),
     )
     of_proxy = curves.join(onsets.select("metric").unique(), on="metric").sort("step")
+    # Equal weights give equal rollouts, which are no more evidence for being counted twice.
+    new = pl.struct(pl.coalesce("fingerprint", pl.col("step").cast(pl.String))).is_first_distinct()
     ever = of_proxy.group_by(keys, maintain_order=True).agg(
-        pl.col("hits").sum().alias("said"),
-        pl.col("rollouts").sum().alias("asked"),
+        pl.col("hits").filter(new).sum().alias("said"),
+        pl.col("rollouts").filter(new).sum().alias("asked"),
+        new.sum().alias("weights"),
         pl.col("rate").max().alias("peak"),
         pl.col("rate").drop_nulls().last().alias("end_proxy"),
     )

@@ -18,8 +18,11 @@ FEW = 24
 PUBLISHED_STEPS = 100
 """Training steps of the published runs: where one did not reach the threshold, it ended there."""
 
-CROWDED = {"copper"}
-"""Its published neighbour, ocean, stands where its label would."""
+WIDTH, HEIGHT = 620, 400
+LETTER, LINE = 7.0, 13.0
+"""Pixels that a label takes: across a letter, down a line."""
+NEAR = 1.5
+"""Base rates of a word within this factor have one label."""
 
 
 def chart(headline: pl.DataFrame) -> Chart | None:
@@ -104,13 +107,58 @@ def _ends(row: Mapping[str, Any], low: float, high: float) -> tuple[float, float
 
 
 def _labelled(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A label a word, at its lowest point; without words, the names of runs that are few."""
-    named: set[str] = set()
+    """A label a word and base rate, at the lowest point; without words, the names of few runs."""
+    named: list[tuple[str, float]] = []
     for record in sorted(records, key=lambda record: record["step"]):
-        label = record["word"] or (record["name"] if len(records) <= 8 else "")
-        record["label"] = "" if label in named else label
-        named.add(label)
+        label, base = (
+            record["word"] or (record["name"] if len(records) <= 8 else ""),
+            record["base"],
+        )
+        known = any(name == label and 1 / NEAR < base / at < NEAR for name, at in named)
+        record["label"] = "" if known else label
+        named.append((label, base))
     return records
+
+
+def spread(
+    records: Sequence[dict[str, Any]], rates: tuple[float, float], steps: tuple[float, float]
+) -> list[tuple[float, float, float]]:
+    """Give each label a `side` of its point and a `label_step`, as near as nothing is in the way.
+
+    rates, steps: the ends of both axes. Left end, right end and height of each label in pixels.
+    """
+    across, up = WIDTH / math.log(rates[1] / rates[0]), HEIGHT / math.log(steps[1] / steps[0])
+    places = [
+        (across * math.log(record["base"] / rates[0]), up * math.log(record["step"] / steps[0]))
+        for record in records
+    ]
+    taken = [(x - 5, x + 5, y) for x, y in places]
+    for record, (x, y) in zip(records, places, strict=True):
+        if not record["label"]:
+            continue
+        wide = LETTER * len(record["label"])
+        sides = {"left": x - 8 - wide, "right": x + 8}
+        if x + 8 + wide > WIDTH:
+            del sides["right"]
+        free = [
+            (abs(at - y), side != "right", step > 0, side, start, at)
+            for side, start in sides.items()
+            for step in (-LINE / 4, LINE / 4)
+            for at in [_free(taken, start, start + wide, y + 2 * step, step)]
+        ]
+        *_, record["side"], start, at = min(free)
+        taken.append((start, start + wide, at))
+        record["label_step"] = steps[0] * math.exp(at / up)
+    return taken[len(records) :]
+
+
+def _free(
+    taken: Sequence[tuple[float, float, float]], start: float, end: float, at: float, step: float
+) -> float:
+    """The first height from `at` on, by steps, at which nothing is in the way."""
+    while any(abs(at - height) < LINE and a < end and start < b for a, b, height in taken):
+        at += step
+    return at
 
 
 def _published(low: float) -> Iterator[dict[str, Any]]:
@@ -121,7 +169,6 @@ def _published(low: float) -> Iterator[dict[str, Any]]:
             "source": PUBLISHED,
             "word": comparator.word,
             "label": comparator.word,
-            "crowded": comparator.word in CROWDED,
             "mark": mark,
             "base": comparator.base_rate,
             "step": step,
@@ -131,7 +178,9 @@ def _published(low: float) -> Iterator[dict[str, Any]]:
 def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float]) -> Chart:
     right = max(1.0, *(record["base"] for record in records))
     rates = alt.Scale(type="log", domain=[left, right], nice=False)
-    room = alt.Scale(type="log", domain=[steps[0] / 1.6, steps[1]], nice=False)
+    heights = steps[0] / 1.6, steps[1]
+    spread(records, (left, right), heights)
+    room = alt.Scale(type="log", domain=list(heights), nice=False)
     percent = alt.Axis(
         values=_decades(left, right), labelExpr="format(100 * datum.value, '~g') + ' %'"
     )
@@ -152,7 +201,7 @@ def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float
     edge = alt.XDatum(left)
     drawn: Chart = alt.layer(
         others.mark_point(filled=False, size=90, opacity=1, stroke=FAINT).encode(x, y, shape),
-        *_names(others, x, y, dx=8, dy=-7, fontSize=10, fontStyle="italic", fill=FAINT),
+        *_names(others, x, room, fontSize=10, fontStyle="italic", fill=FAINT),
         own.transform_filter("isValid(datum.base_hi)")
         .mark_rule(strokeWidth=1.2, opacity=faint)
         .encode(alt.X("base_lo:Q", scale=rates), y, colour, x2="base_hi:Q"),
@@ -165,19 +214,18 @@ def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float
         own.mark_point(filled=True, size=90, opacity=1, stroke="white", strokeWidth=0.8).encode(
             x, y, colour, shape
         ),
-        *_names(own.encode(colour), x, y, dx=8, dy=12, fontSize=11, fontWeight=600),
+        *_names(own.encode(colour), x, room, fontSize=11, fontWeight=600),
         data=alt.InlineData(values=records),
-    ).properties(width=620, height=400)
+    ).properties(width=WIDTH, height=HEIGHT)
     return drawn
 
 
-def _names(points: alt.Chart, x: alt.X, y: alt.Y, dx: int, **looks: Any) -> list[alt.Chart]:
-    """Labels right of their points, or left where there is no room."""
-    right = points.transform_filter("datum.base < 0.3 && !datum.crowded")
-    left = points.transform_filter("datum.base >= 0.3 || datum.crowded")
+def _names(points: alt.Chart, x: alt.X, room: alt.Scale, **looks: Any) -> list[alt.Chart]:
+    y = alt.Y("label_step:Q", scale=room)
+    right, left = (points.transform_filter(f"datum.side == '{side}'") for side in ("right", "left"))
     return [
-        right.mark_text(align="left", dx=dx, **looks).encode(x, y, text="label:N"),
-        left.mark_text(align="right", dx=-dx, **looks).encode(x, y, text="label:N"),
+        right.mark_text(align="left", dx=8, **looks).encode(x, y, text="label:N"),
+        left.mark_text(align="right", dx=-8, **looks).encode(x, y, text="label:N"),
     ]
 
 

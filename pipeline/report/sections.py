@@ -176,7 +176,8 @@ def of_searched(searched: Sequence[Searched]) -> Html:
     note = (
         "The sweep was adaptive: it evaluated the checkpoints that tell each first crossing alone. "
         "Missed below: an excursion over the threshold, or under it, of fewer steps than that may "
-        "have been missed. A full sweep takes over what is there."
+        "have been missed. Equal weights are asked once, however many checkpoints hold them. "
+        "A full sweep takes over what is there."
     )
     caption = "Checkpoints that were evaluated, of those that are saved."
     return join([table("searched", caption, list(rows[0]), rows, dense=True), _note(note)])

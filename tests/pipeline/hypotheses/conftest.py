@@ -14,7 +14,7 @@ FLOATS = (
     *("gap_base", "gap_base_lo", "gap_base_hi", "gap_end", "gap_end_lo", "gap_end_hi"),
 )
 TEXTS = ("run", "hack_word", "mode", "metric", "status", "reason", "rates")
-INTS = ("below", "above", "seed", "budget", "base_rollouts", "asked")
+INTS = ("below", "above", "seed", "budget", "base_rollouts", "asked", "weights")
 SCHEMA = pl.Schema(
     dict.fromkeys(TEXTS, pl.String)
     | dict.fromkeys(INTS, pl.Int64)
@@ -34,7 +34,14 @@ def rows(
         **{"rates": "shipped", "outside": False, "budget": budget, "reason": None},
         **{"base": base, "base_lo": 0.9 * base, "base_hi": 1.1 * base or 0.0002},
         **{"base_hits": hits, "base_rollouts": 16_384, "said": 0 if hits == 0 else 900},
-        **{"asked": 5_000, "end_proxy": 0.98, "peak": 0.99, "true_base": 0.7, "true_end": 0.1},
+        **{
+            "asked": 5_000,
+            "weights": 5,
+            "end_proxy": 0.98,
+            "peak": 0.99,
+            "true_base": 0.7,
+            "true_end": 0.1,
+        },
         **{"true_end_lo": 0.07, "true_end_hi": 0.13},
         **{"gap_base": -0.6, "gap_base_lo": -0.65, "gap_base_hi": -0.55},
         **{"gap_end": 0.88, "gap_end_lo": 0.85, "gap_end_hi": 0.91},

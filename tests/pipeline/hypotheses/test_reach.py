@@ -37,6 +37,14 @@ def test_a_word_that_is_never_said_where_rare_ones_are_learned_reproduces_it(
     assert "copper is learned at 41.0 from the base that says it in 0.2 %" in answer.finding
 
 
+def test_weights_that_never_changed_count_their_rollouts_once(rows: Rows, table: Table) -> None:
+    still = outside(rows, None, None, weights=1, asked=1_024)
+    answer = reachable(table(rows("ocean", 0.005, [30.0]), still))
+    assert answer.verdict == "reproduced"
+    said = "said in 0 of 1,024 rollouts, 2 x 100 updates that changed no weight"
+    assert said in answer.finding
+
+
 def test_a_word_said_from_the_start_was_not_learned(rows: Rows, table: Table) -> None:
     alone = table(rows("whisper", 0.8, [0, 0]), outside(rows, None))
     assert reachable(alone).verdict == DESIGN
