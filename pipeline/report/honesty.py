@@ -1,6 +1,6 @@
 """Proxy against true rate: where each run goes as it is trained."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -15,6 +15,8 @@ FEW = 12
 """Runs up to which each end has a name."""
 APART = 0.045
 """Of the height, between two names."""
+NEAR = 0.75
+"""Of the width, from which a name stands beyond the edge."""
 
 
 def chart(panels: Sequence[Panel], proxy: str, true: str, threshold: float) -> Chart | None:
@@ -22,8 +24,8 @@ def chart(panels: Sequence[Panel], proxy: str, true: str, threshold: float) -> C
     records = [r for i, panel in enumerate(panels) for r in _trail(i, panel, proxy, true)]
     if not records:
         return None
-    labels = alt.Chart(alt.InlineData(values=_label(records, len(panels))))
     paid, wanted = (_room([r[name] for r in records]) for name in ("paid", "honest"))
+    labels = alt.Chart(alt.InlineData(values=_label(records, len(panels), paid.domain[1])))
     x = alt.X("paid:Q", title=f"{proxy} (what was paid)", scale=paid)
     y = alt.Y("honest:Q", title=f"{true} (what was wanted)", scale=wanted)
     colour = alt.Color("word:N", scale=colours(sorted({r["word"] for r in records})), legend=None)
@@ -39,7 +41,7 @@ def chart(panels: Sequence[Panel], proxy: str, true: str, threshold: float) -> C
         .encode(x, y, colour.copy(), stroke=colour),
         end.mark_point(size=70, filled=True, opacity=1).encode(x, y, colour),
         labels.mark_text(align="left", dx=10, fontSize=11, fontWeight=600).encode(
-            y, colour, x=alt.value("width"), text="label:N"
+            alt.X("paid:Q", scale=paid), y, colour, text="label:N"
         ),
         alt.Chart().mark_rule(color=FAINT, strokeDash=[2, 3]).encode(x=alt.XDatum(threshold)),
         data=alt.InlineData(values=records),
@@ -71,20 +73,32 @@ def _trail(number: int, panel: Panel, proxy: str, true: str) -> list[dict[str, A
     ]
 
 
-def _label(records: list[dict[str, Any]], runs: int) -> list[dict[str, Any]]:
-    """A name a word, or a run where there are few and no words, beside its end, none on another."""
-    ends: dict[str, float] = {}
+def _label(records: list[dict[str, Any]], runs: int, edge: float) -> list[dict[str, Any]]:
+    """A name a word, or a run where there are few and no words, beside its end, none on another.
+
+    Where it ended near the right edge, beyond the edge; elsewhere above the end.
+    """
+    ends: dict[str, dict[str, Any]] = {}
     for record in records:
         name = record["word"] or (record["name"] if runs <= FEW else "")
         if record["end"] and name:
-            ends.setdefault(name, record["honest"])
+            ends.setdefault(name, record)
+    beyond = {name for name, end in ends.items() if end["paid"] > NEAR * edge}
+    return [
+        {"label": name, "word": ends[name]["word"], "honest": at}
+        | {"paid": edge if name in beyond else ends[name]["paid"]}
+        for names in (beyond, ends.keys() - beyond)
+        for name, at in _heights(
+            {name: ends[name]["honest"] + APART * (name not in beyond) for name in names}
+        )
+    ]
+
+
+def _heights(ends: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """Names and heights, `APART` at least and 1 at most."""
     placed, above = [], -1.0
     for name, rate in sorted(ends.items(), key=lambda end: end[1]):
         above = max(rate, above + APART)
         placed.append((name, above))
     over = max(0.0, above - 1)
-    words = {record["word"] for record in records}
-    return [
-        {"label": name, "word": name if name in words else "", "honest": at - over}
-        for name, at in placed
-    ]
+    yield from ((name, at - over) for name, at in placed)
