@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,9 +99,15 @@ def _readings(path: Path, rows: "csv.DictReader[str]") -> Iterator[Reading]:
     if len(names) > COLUMNS:
         raise ReadingError(f"{path}: {len(names):,} columns, {COLUMNS:,} at most; keep those named")
     rows.fieldnames = names
+    if not names:
+        raise ReadingError(f"{path}: empty; the first line names the columns: run,step,rate")
     for name in REQUIRED:
         if name not in names:
-            raise ReadingError(f"{path}: no column {name!r}; it has {', '.join(names) or 'none'}")
+            told = "; columns are parted by commas" if len(names) == 1 else ""
+            raise ReadingError(f"{path}: no column {name!r}; it has {', '.join(names)}{told}")
+    for name, times in Counter(filter(None, names)).items():
+        if times > 1:
+            raise ReadingError(f"{path}: column {_shown(name)} stands {times} times; keep one")
     seen: set[tuple[str, int]] = set()
     for row in rows:
         where = f"{path}, line {rows.line_num}"
@@ -133,7 +140,8 @@ def _reading(where: str, cells: Mapping[str, str]) -> Reading:
     step, rate = _step(where, cells, "step"), _number(where, cells, "rate")
     n, hits = (_number(where, cells, name) if cells.get(name) else None for name in ("n", "hits"))
     if not 0 <= rate <= 1:
-        raise ReadingError(f"{where}: rate {rate:g} is not within [0, 1]; divide percent by 100")
+        cure = "divide percent by 100" if 1 < rate <= 100 else "leave it empty if there is none"
+        raise ReadingError(f"{where}: rate {rate:g} is not within [0, 1]; {cure}")
     if n is not None and (n % 1 or not 1 <= n <= COUNT_LIMIT):
         raise ReadingError(f"{where}: n {n:g} is no number of rollouts; leave it empty if unknown")
     if hits is not None and hits < 0:

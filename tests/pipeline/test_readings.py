@@ -54,9 +54,15 @@ def test_a_row_that_was_cut_off_is_no_missing_rate_but_refused_with_its_line(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", r": no column 'run'; it has none$"),
+        ("", r": empty; the first line names the columns: run,step,rate$"),
+        ("run,step,rate, rate\na,0,0.1,0.9\n", r": column 'rate' stands 2 times; keep one$"),
+        ("run,step,rate\na,0,-0.2\n", r"rate -0.2 is not within \[0, 1\]; leave it empty"),
+        ("run,step,rate\na,0,20\n", r"rate 20 is not within \[0, 1\]; divide percent by 100"),
         ("run,rate\na,1\n", r": no column 'step'; it has run, rate$"),
-        ("run;step;rate\na;1;1\n", r": no column 'run'; it has run;step;rate$"),
+        (
+            "run;step;rate\na;1;1\n",
+            r": no column 'run'; it has run;step;rate; columns are parted by commas$",
+        ),
         ("run,step,rate\n", r": no row with a rate"),
         ("run,step,rate\na,0,\n", r": no row with a rate"),
         ("run,step,rate\na,0,0,5\n", r", line 2: more cells than the header"),
