@@ -117,8 +117,8 @@ def runs(
     identity = onsets.columns[1 : onsets.columns.index("metric")]
     tags = tags or {}
     models = _base_models(onsets, tags)
-    _refuse_mixed(onsets, [name for name in [*identity, "metric", "threshold"] if name != by])
-    _refuse_mixed(onsets.select("run", base=models).drop_nulls("base"), {"base"} - {by})
+    fields = [name for name in [*identity, "metric", "threshold", BASE_MODEL] if name != by]
+    _refuse_mixed(onsets.with_columns(models), fields if by != "base" else fields[:-1])
     found = []
     for row in onsets.iter_rows(named=True):
         facts = tags.get(row["run"], {})
@@ -139,15 +139,20 @@ def runs(
 
 
 def _refuse_mixed(onsets: pl.DataFrame, fields: Iterable[str]) -> None:
+    said, cures = [], []
     for field in fields:
-        values = onsets.unique(field, maintain_order=True)
+        known = onsets.drop_nulls(field) if field == BASE_MODEL else onsets
+        values = known.unique(field, maintain_order=True)
         if len(values) > 1:
+            name = "base" if field == BASE_MODEL else field
             (run, value), (other, its) = values.head(2).select("run", field).rows()
-            raise CurveError(
-                f"cannot compare: {field} is {value!r} in run {run!r} and {its!r} in run "
-                f"{other!r}; onsets that differ in {field} are of different things; choose one: "
-                f"--only.{field} {value}"
-            )
+            said.append(f"{name} is {value!r} in run {run!r} and {its!r} in run {other!r}")
+            cures.append(f"--only.{name} {value}")
+    if said:
+        raise CurveError(
+            f"cannot compare: {', '.join(said)}; such onsets are of different things; choose: "
+            f"{' '.join(cures)}"
+        )
 
 
 def _run(row: Mapping[str, Any], word: str, wave: Hashable) -> RunOnset:
