@@ -267,6 +267,12 @@ class Staged:
         return {self.stage.metric: value, **each}
 
 
+def unmarked(fingerprint: str) -> tuple[str, bool]:
+    """Fingerprint of an environment's own graders, and whether a stage stood behind them."""
+    own = fingerprint.removesuffix(f" {VERSION}")
+    return own, own != fingerprint
+
+
 def unstaged(grade: Mapping[str, Arg]) -> dict[str, Arg]:
     """Arguments of a grade that are the environment's own."""
     return {name: value for name, value in grade.items() if not name.startswith(PREFIX)}

@@ -1,6 +1,7 @@
 """Does a word's base rate order its onset? Exact over words, the unit: seeds share a base rate."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -58,7 +59,7 @@ class Association:
     p: float
     """Two-sided."""
     floor: float
-    """Smallest one-sided p that so many words can give: 1 / m!."""
+    """Smallest one-sided p that words of these base rates can give: 1 / m! where none are equal."""
     p_apart: float | None
     """Two-sided, words tied whose base rates' intervals overlap; None where one has none."""
     slope: float | None
@@ -83,7 +84,8 @@ def associate(
     p = min(1.0, 2 * min(first, last))
     p_apart = _p_apart(words, onset, rng)
     informative = int(((rarer | rarer.T) & (onset | onset.T)).sum()) // 2
-    floor = 1 / math.factorial(len(words))
+    equal = math.prod(map(math.factorial, Counter(base.tolist()).values()))
+    floor = equal / math.factorial(len(words))
     verdict, note = _verdict(s, p, p_apart, floor, len(words), alpha)
     slope = theil_sen(words)
     return Association(len(words), s, informative, first, p, floor, p_apart, slope, verdict, note)
@@ -107,7 +109,10 @@ def _verdict(
     s: int, p: float, p_apart: float | None, floor: float, words: int, alpha: float
 ) -> tuple[str, str]:
     if 2 * floor > alpha + EPSILON:
-        return DESIGN, f"{words} words give p {min(1.0, 2 * floor):.2g} at best; 5 words can"
+        return (
+            DESIGN,
+            f"{words} words give p {min(1.0, 2 * floor):.2g} at best; 5 of different rates can",
+        )
     if p > alpha + EPSILON:
         return DATA, ""
     if p_apart is not None and p_apart > alpha + EPSILON:

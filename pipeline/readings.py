@@ -53,7 +53,8 @@ def read(path: Path) -> list[Reading]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             found = list(_readings(path, csv.DictReader(file, skipinitialspace=True)))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ReadingError(f"{path}: not a CSV that can be read ({error})") from error
+        cure = "; save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
+        raise ReadingError(f"{path}: not a CSV that can be read ({error}){cure}") from error
     if not found:
         raise ReadingError(f"{path}: no row with a rate; nothing to measure")
     return found
@@ -172,7 +173,7 @@ def _number(where: str, cells: Mapping[str, str], name: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ReadingError(
-            f"{where}: {name} {_shown(cells[name])} is not a finite number; mend the file"
-        )
+        percent = cells[name].endswith("%")
+        cure = "divide percent by 100, without the sign" if percent else "mend the file"
+        raise ReadingError(f"{where}: {name} {_shown(cells[name])} is not a finite number; {cure}")
     return value

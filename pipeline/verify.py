@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from hackbait.environment import Case, Environment, EnvironmentRefused
-from hackbait.stage import unstaged
+from hackbait.stage import unmarked, unstaged
 from pipeline import compaction, contents, files, plan, soundness
 from pipeline.cache import Near
 from pipeline.checkpoints import LayoutError
@@ -121,14 +121,17 @@ def _grades(report: Report, drawn: Sample, seen: Mapping[str, Seen]) -> None:
         if panel_of(environment) is not None:
             judged[key] = seen[key].held.at
             continue
-        if environment.fingerprint != said["grader_fingerprint"]:
+        graders, labelled = unmarked(said["grader_fingerprint"])
+        if labelled:
+            judged[key] = seen[key].held.at
+        if environment.fingerprint != graders:
             report.add("note", seen[key].held.at, ["its graders are not the ones here"])
             continue
         wrong = soundness.misgraded(environment, {case.index: case for case in cases}, row)
         report.graded += 1
         report.add("grade", where, [wrong] if wrong else [])
     for at in judged.values():
-        report.add("note", at, ["a judge graded it; its scores are not made again"])
+        report.add("note", at, ["what a judge said of it is not asked again"])
 
 
 def _deep(out: Where, report: Report, seen: Sequence[Seen]) -> None:

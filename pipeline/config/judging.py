@@ -80,7 +80,7 @@ class JudgeBlock(BaseConfig):
         return self.workers if self.engine else 0
 
     def stage(self) -> Stage | None:
-        """The stage, if there is one. EnvironmentRefused, or OSError for a prompt that is none."""
+        """The stage, if there is one. Raises EnvironmentRefused."""
         told = {"name": self.name, "prompt": self.prompt, "labels": self.labels or None}
         spared = self.by, None if self.sample == 1 else self.sample, self.settled or None
         asked = *told.values(), self.model, self.engine, *spared
@@ -89,7 +89,13 @@ class JudgeBlock(BaseConfig):
         for name, value in told.items():
             if value is None:
                 raise EnvironmentRefused(f"judge.{name} is missing: a stage has all of them")
-        text = Path(self.prompt or "").read_text("utf-8")
+        try:
+            text = Path(self.prompt or "").read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "no UTF-8"
+            raise EnvironmentRefused(
+                f"judge.prompt {self.prompt!r}: {why}; give a text file"
+            ) from None
         rule = triage(self.by, self.sample, self.settled, list(self.labels))
         return stage(self.name or "", text, self.labels, self._panel(), rule)
 

@@ -13,8 +13,8 @@ from pipeline.report import look
 from pipeline.report.look import FAINT, MARK, PROXY, TRUE
 
 NAME_CHARACTERS = 200
-MANY = 16
-"""Panels above which a dot a checkpoint would hide the curve."""
+MANY, FEW = 16, 24
+"""Panels, and checkpoints of each on average, up to which dots do not hide the curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class Frame:
     high: float
     """The largest rate."""
     panels: int
+    dotted: bool
+    """Whether evaluated checkpoints are few enough to be marked one by one."""
 
 
 def picture(
@@ -84,7 +86,8 @@ def frame(drawn: Sequence[Panel], proxy: str, true: str | None, threshold: float
     steps = [r["step"] for r in points] or [0]
     high = max((r["rate"] for r in points), default=1.0)
     names = (proxy, true) if true else (proxy,)
-    return Frame(names, threshold, min(steps), max(steps), high, len(drawn))
+    dotted = len(drawn) <= MANY or len(points) <= FEW * len(names) * len(drawn)
+    return Frame(names, threshold, min(steps), max(steps), high, len(drawn), dotted)
 
 
 def singly(drawn: Sequence[Panel], shared: Frame) -> Iterator[dict[str, Any]]:
@@ -225,8 +228,9 @@ def _lines(shared: Frame, room: alt.Scale, legend: bool, titled: bool) -> list[a
         band.encode(step, alt.Y("lo:Q", scale=rates), alt.Y2("hi:Q")),
         points.mark_line(strokeWidth=1.8).encode(step, rate, colour, dash),
     ]
-    if shared.panels <= MANY:
-        drawn.append(proxy.mark_circle(size=14, opacity=1, color=PROXY).encode(step, rate))
+    if shared.dotted:
+        size = 14 if shared.panels <= MANY else 7
+        drawn.append(proxy.mark_circle(size=size, opacity=1, color=PROXY).encode(step, rate))
     return drawn
 
 

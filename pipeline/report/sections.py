@@ -26,7 +26,7 @@ def summary(study: Study) -> str:
     said = Counter(table["status"].to_list())
     names = {
         "crossed": f"reached {study.threshold:g}",
-        "left": f"stood at {study.threshold:g} at the first checkpoint already",
+        "left": f"had reached {study.threshold:g} by the first checkpoint",
         "right": f"did not reach {study.threshold:g}",
         "unconfirmed": f"reached {study.threshold:g} at one checkpoint that nothing confirms",
         "uncrossed": f"reached {study.threshold:g} and fell below again",

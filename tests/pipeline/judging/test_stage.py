@@ -61,7 +61,11 @@ def test_a_stage_judges_every_stored_rollout_by_majority(
     assert set(rows["stage_model"]) == {"a-judge"}
     paid = len(server.posts)
     assert paid <= 3 * len(rows)
+    capsys.readouterr()
     assert main(["verify", str(tmp_path / "out-rejudged")]) == 0
+    told = capsys.readouterr()
+    assert "48 graded again" in told.out + told.err
+    assert "what a judge said of it is not asked again" in told.out + told.err
     asked = [str(tmp_path / "out-rejudged"), "--json", "--metric"]
     assert main(["curves", *asked, "judge_sea"]) == 0
     capsys.readouterr()
