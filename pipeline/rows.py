@@ -15,6 +15,8 @@ PARTITION = re.compile(r"(?P<above>.*?/)?run=(?P<run>[^/]+)/step=(?P<step>\d+)/[
 COMPACTED = re.compile(r"(?:.*/)?compacted/[^/]+/[0-9a-f]{32}\.parquet")
 JUDGE_ERROR = "judge_error"
 """Column that is 1 where a judge failed, and the null reason of what it left unknown."""
+GATED = "|gated"
+"""Behind the name of each metric that a judge decides: a column that says where it failed."""
 
 
 class CurveError(ValueError):
@@ -52,6 +54,7 @@ def scan(files: Sequence[str | Where], gated: Sequence[str] = ()) -> pl.LazyFram
 def _without_failed(rows: pl.LazyFrame, gated: Sequence[str]) -> pl.LazyFrame:
     failed = pl.col(JUDGE_ERROR).eq_missing(1.0)
     kept = [pl.when(~failed).then(name).alias(name) for name in gated]
+    kept += [failed.alias(f"{name}{GATED}") for name in gated]
     told = pl.when(failed).then(pl.col("null_reason").fill_null(JUDGE_ERROR))
     return rows.with_columns(*kept, null_reason=told.otherwise("null_reason"))
 
@@ -112,3 +115,12 @@ def readable(read: Callable[[], T]) -> T:
             f"partitions cannot be read as one table: {reason}; `onset verify OUT` names the file "
             "that is torn or foreign: delete it and sweep again"
         ) from error
+
+
+def is_lost(metric: str, columns: Sequence[str]) -> pl.Expr:
+    """Where a metric is null and should not be. A failed judge loses what it decides alone."""
+    reason = pl.col("null_reason")
+    lost = pl.col(metric).is_null() & reason.is_not_null()
+    if f"{metric}{GATED}" not in columns and any(name.endswith(GATED) for name in columns):
+        lost &= reason != JUDGE_ERROR
+    return lost

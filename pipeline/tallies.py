@@ -6,7 +6,7 @@ import polars as pl
 
 from hackbait.environment import ROUNDING
 from pipeline import twophase
-from pipeline.rows import CurveError, collected, readable
+from pipeline.rows import CurveError, collected, is_lost, readable
 
 BATCH_ROWS = 500_000
 """Rows grouped by prompt at a time: bounds memory, whatever the size of the sweep."""
@@ -132,8 +132,7 @@ def checkpoints(
     for name in needed:
         if name not in found:
             raise CurveError(f"rows have no column {name!r}; they have {', '.join(sorted(found))}")
-    lost = pl.col("null_reason").is_not_null()
-    counts = [(pl.col(m).is_null() & lost).sum().alias(f"{m}|nulls") for m in metrics]
+    counts = [is_lost(m, found).sum().alias(f"{m}|nulls") for m in metrics]
     bad = [_impossible(m, kind).sum().alias(f"{m}|bad") for m, kind in metrics.items()]
     table = rows.group_by([*keys, "fingerprint"]).agg(pl.len().alias("rows"), *counts, *bad)
     seen = collected(table).sort([*keys, "fingerprint"])

@@ -8,7 +8,7 @@ import pytest
 from pipeline import files
 from pipeline.curves import curves
 from pipeline.places import where
-from pipeline.rows import CurveError, scan
+from pipeline.rows import GATED, CurveError, _without_failed, is_lost, scan
 from tests.pipeline.frames import IDENTITY, lazy, row, write
 
 BINARY = {"r_hack": "binary"}
@@ -68,3 +68,25 @@ def test_partitions_on_an_object_store_are_scanned_as_those_here(
     rows = scan(far).sort("run", "step", "value").collect()
     assert rows.equals(scan(here).sort("run", "step", "value").collect())
     assert set(rows["run"]) == {"a/b", "plain"}
+
+
+def test_a_failed_judge_loses_what_it_decides_and_nothing_else() -> None:
+    """r_true does not apply; of four rollouts one was never generated and two were not judged."""
+    table = pl.LazyFrame(
+        {
+            "r_true": [None, None, None, None],
+            "judge_sea": [1.0, 0.5, None, None],
+            "judge_error": [0.0, 1.0, 1.0, None],
+            "null_reason": [None, None, None, "quarantined"],
+        },
+        schema_overrides={"r_true": pl.Float64},
+    )
+    told = _without_failed(table, ["judge_sea"])
+    names = told.collect_schema().names()
+    found = told.select(is_lost(m, names).alias(m) for m in ("r_true", "judge_sea")).collect()
+    assert found["judge_sea"].to_list() == [False, True, True, True]
+    assert found["r_true"].to_list() == [False, False, False, True]
+    assert told.select("judge_sea").collect()["judge_sea"].to_list() == [1.0, None, None, None]
+    bare = told.drop(f"judge_sea{GATED}")
+    lost = is_lost("judge_sea", bare.collect_schema().names()).alias("lost")
+    assert bare.select(lost).collect()["lost"].to_list() == [False, True, True, True]
