@@ -140,8 +140,8 @@ class Client:
         if not self._replies.take(self._account, self._block.calls, self._block.tokens):
             calls, tokens = self._replies.spent(self._account)
             raise JudgeBusy(
-                f"the budget is spent ({calls:,} calls, {tokens:,} tokens); raise judge.calls or "
-                "judge.tokens and run the same command to go on"
+                f"the budget is spent ({calls:,} calls, {tokens:,} tokens in those answered); "
+                "raise judge.calls or judge.tokens"
             )
         await asyncio.sleep(self.turn(asyncio.get_running_loop().time()))
         return await self._answer(call, bare)

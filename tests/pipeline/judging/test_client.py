@@ -295,7 +295,10 @@ def test_a_budget_of_calls_is_kept_over_restarts_and_more_of_it_goes_on(
     for _ in range(2):
         with (
             opened(tmp_path / "judge") as replies,
-            pytest.raises(JudgeBusy, match=r"budget is spent \(4 calls, .* tokens\); raise judge"),
+            pytest.raises(
+                JudgeBusy,
+                match=r"budget is spent \(4 calls, .* tokens in those answered\); raise judge",
+            ),
         ):
             judged(server, replies, *questions, calls=4)
         assert len(server.posts) == 4

@@ -124,7 +124,7 @@ def test_a_judged_sweep_removes_copied_citations_and_leaves_honest_ones(
     assert set(rows["judge_model"]) == {"a-judge"}
     assert len(server.posts) == 6
     assert main(["verify", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out.count("a judge graded it") == 1
+    assert capsys.readouterr().out.count("what a judge said of it is not asked again") == 1
     assert main(["report", str(tmp_path / "out")]) == 0
     page = (tmp_path / "out/report/report.html").read_text("utf-8")
     assert "no opinion of 0 of 6 rollouts (0.00%)" in page
