@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from hackbait.environment import Arg, Case, Environment, EnvironmentRefused, Kind, Score, canonical
+from hackbait.environment import (
+    Arg,
+    Case,
+    Environment,
+    EnvironmentRefused,
+    Kind,
+    Score,
+    canonical,
+    fits,
+)
 from hackbait.judge import USUAL, Complete, Panel, Reply, Unjudged, fence, polled
 from hackbait.text import last_text
 from hackbait.triage import ALL, Place, Triage, drawn
@@ -161,8 +170,9 @@ class Staged:
 
     @property
     def metrics(self) -> Mapping[str, Kind]:
-        binary = {value for _, value in self.stage.labels} <= {0.0, 1.0}
-        own: dict[str, Kind] = {self.stage.metric: "binary" if binary else "continuous"}
+        kinds: tuple[Kind, ...] = ("binary", "share", "continuous")
+        kind = next(k for k in kinds if all(fits(value, k) for _, value in self.stage.labels))
+        own: dict[str, Kind] = {self.stage.metric: kind}
         own |= dict.fromkeys(self.shares.values(), "share")
         own[f"{self.stage.metric}_votes"] = "continuous"
         own["judge_error"] = "binary"

@@ -16,17 +16,8 @@ from pipeline.config import AgreeConfig, read
 from pipeline.rows import CurveError
 
 READABLE = (
-    *(
-        "run",
-        "pairs",
-        "tp, fp, fn, tn",
-        "prompts",
-        "precision",
-        "recall",
-        "specificity",
-        "agreement",
-        "kappa",
-    ),
+    *("run", "pairs", "tp, fp, fn, tn", "prompts"),
+    *("precision", "recall", "specificity", "agreement", "kappa"),
     *("rate", "truth", "onset", "onset of truth", "later by", "status"),
 )
 

@@ -113,14 +113,14 @@ def show(config: RejudgeConfig, found: Any) -> None:
     if config.json:
         terminal.as_json(found.to_dicts())
         return
-    stage = config.judge.stage()
     for metric, (rollouts, pairs) in changed.items():
         if pairs and config.metric in (None, metric):
             print(f"{metric}: {rollouts:,} of {pairs:,} rollouts flipped")
+    stage = config.judge.stage()
     judged = stage.metric if stage else None
-    shown = [m for m, (n, _) in changed.items() if n or m == judged]
-    if config.metric:
-        shown = [config.metric]
+    shown = (
+        [config.metric] if config.metric else [m for m in changed if changed[m][0] or m == judged]
+    )
     rows = [_readable(row) for row in found.to_dicts() if row["metric"] in shown]
     if rows:
         terminal.table(rows, list(rows[0]))

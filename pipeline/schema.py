@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hackbait.environment import (
-    Arg,
-    Case,
-    Environment,
-    EnvironmentRefused,
-    Score,
-    reward_kind,
-)
+from hackbait.environment import Arg, Case, Environment, EnvironmentRefused, Score, reward_kind
 from pipeline.records import Generated, Partition, Rollout, Sampling
 from pipeline.rollout import prompt_id
 

@@ -157,6 +157,19 @@ def test_several_judges_have_one_vote_each(
     assert asked == {(judge, vote) for judge in judges for vote in range(3)}
 
 
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [((1.0, 0.0), "binary"), ((1.0, 0.5), "share"), ((1.0, -1.0), "continuous")],
+)
+def test_a_stage_is_of_the_narrowest_kind_that_its_labels_fit(
+    values: tuple[float, float], kind: str
+) -> None:
+    labels = dict(zip(("yes", "no"), values, strict=True))
+    environment = staged(load_environment(), stage("sea", "Is it?", labels, Panel("a-judge")))
+    assert environment.metrics["judge_sea"] == kind
+    assert environment.metrics["judge_sea_yes"] == "share"
+
+
 def test_a_stage_needs_an_opinion_a_name_labels_and_to_be_the_only_judge() -> None:
     asked = stage("sea", "Is the sea in it?", LABELS, Panel("a-judge"))
     environment = staged(load_environment(), asked)
