@@ -184,15 +184,24 @@ class Judged(Protocol):
         ...
 
 
-def panel(model: str | None, votes: int = 3, max_retries: int = 2, strict: bool = True) -> Panel:
-    """A panel, once it can decide. EnvironmentRefused naming the value and the cure."""
+def panel(
+    model: str | None,
+    votes: int = 3,
+    max_retries: int = 2,
+    strict: bool = True,
+    prefix: str = "judge_",
+) -> Panel:
+    """A panel, once it can decide. EnvironmentRefused naming the value and the cure.
+
+    prefix: of the names by which the caller's user knows the arguments.
+    """
     if not isinstance(model, str) or not model.strip():
-        raise EnvironmentRefused(f"judge_model is {model!r}; give the model's name")
-    for name, number, least in (("judge_votes", votes, 1), ("judge_max_retries", max_retries, 0)):
+        raise EnvironmentRefused(f"{prefix}model is {model!r}; give the model's name")
+    for name, number, least in (("votes", votes, 1), ("max_retries", max_retries, 0)):
         if not isinstance(number, int) or isinstance(number, bool) or number < least:
-            raise EnvironmentRefused(f"{name} is {number!r}; give an integer from {least}")
+            raise EnvironmentRefused(f"{prefix}{name} is {number!r}; give an integer from {least}")
     if votes % 2 == 0:
-        raise EnvironmentRefused(f"judge_votes is {votes}; give an odd number, {votes + 1} say")
+        raise EnvironmentRefused(f"{prefix}votes is {votes}; give an odd number, {votes + 1} say")
     return Panel(model, votes, max_retries, strict)
 
 

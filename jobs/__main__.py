@@ -11,6 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs import command
+from pipeline.engines import EngineError
+
+TRAINING = {"torch", "transformers", "trl", "datasets", "accelerate", "peft"}
+"""What the extra `train` installs."""
 
 
 def verbs() -> dict[str, str]:
@@ -47,8 +51,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(verb: str, words: Sequence[str]) -> int:
-    """The exit code of a known verb; what it needs is imported now."""
-    code: int = importlib.import_module(f"jobs.{verb}").main(words)
+    """The exit code of a known verb; what it needs is imported now.
+
+    EngineError where a library of the trainings is not installed.
+    """
+    try:
+        code: int = importlib.import_module(f"jobs.{verb}").main(words)
+    except ModuleNotFoundError as error:
+        if error.name not in TRAINING:
+            raise
+        raise EngineError(
+            f"onset {verb} needs {error.name}: pip install 'hackbait-onset[train]'"
+        ) from None
     return code
 
 

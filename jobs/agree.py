@@ -57,8 +57,20 @@ def main(argv: Sequence[str]) -> int:
     else:
         print(f"{config.of} against {column.against}, 95 % intervals over prompts")
         differ = [n for n in about.identity if found[n].drop_nulls().n_unique() > 1]
-        terminal.table([_readable(row, differ) for row in found.iter_rows(named=True)], READABLE)
+        _show(list(found.iter_rows(named=True)), differ)
     return 0
+
+
+def _show(rows: Sequence[Mapping[str, Any]], differ: Sequence[str]) -> None:
+    """The rows that have pairs, or all where none has; how many runs have none."""
+    held = [row for row in rows if row["pairs"]] or rows
+    terminal.table([_readable(row, differ) for row in held], READABLE)
+    without = [row["run"] for row in rows if row["run"] is not None and row not in held]
+    if without:
+        terminal.line(
+            f"{len(without)} runs have no rollout with both and are left out, {without[0]!r} "
+            "first; --json has them"
+        )
 
 
 def _tell(joined: scores.Joined, config: AgreeConfig) -> None:

@@ -11,9 +11,8 @@ from pipeline.checkpoints import LayoutError
 from pipeline.engines import EngineError
 from pipeline.judging import JudgeBusy, JudgeError
 from pipeline.places import AddressRefused
-from pipeline.plan import PlanError
 from pipeline.printable import printable
-from pipeline.records import CheckpointError, ClusterError
+from pipeline.records import CheckpointError, ClusterError, PlanError
 from pipeline.rows import CurveError
 from pipeline.store import StoreError
 

@@ -17,7 +17,8 @@ import numpy as np
 from jobs import command, terminal
 from jobs.curves import assumed, measure, onsets
 from pipeline import compare, comparison, grouping, readings, store
-from pipeline.comparison import PAIR_COLUMNS, Comparison, of_association, of_pair, of_word
+from pipeline.compare import Pair
+from pipeline.comparison import PAIR_COLUMNS, Comparison, of_association, of_pair, of_word, why
 from pipeline.config import CompareConfig, CurvesConfig, read
 from pipeline.places import Where
 from pipeline.published import Beside, Replication, replications
@@ -95,10 +96,7 @@ def _finite(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show(found: Comparison, published: Sequence[Replication]) -> None:
-    if found.pairs:
-        terminal.table([of_pair(pair) for pair in found.pairs], PAIR_COLUMNS)
-    else:
-        print("fewer than two words: nothing to compare")
+    show_pairs(found.pairs)
     print()
     if found.words:
         terminal.table([of_word(word) for word in found.words], list(of_word(found.words[0])))
@@ -107,6 +105,18 @@ def _show(found: Comparison, published: Sequence[Replication]) -> None:
         print(f"{one.verdict}: {one.source}: {one.note}")
         if one.words:
             terminal.table([_beside(word) for word in one.words], list(_beside(one.words[0])))
+
+
+def show_pairs(pairs: Sequence[Pair], title: str = "") -> None:
+    """The table, without the columns that no pair has, then why pairs are not resolved."""
+    if not pairs:
+        print("fewer than two words: nothing to compare")
+        return
+    rows = [of_pair(pair) for pair in pairs]
+    told = [name for name in PAIR_COLUMNS if any(row[name] is not None for row in rows)]
+    terminal.table(rows, told, title)
+    for said in why(pairs):
+        print(said)
 
 
 def _beside(word: Beside) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from pipeline.plan import Plan, build
 from pipeline.rejudging import Again
 from pipeline.rows import CurveError, scan
 
+REFUSALS = 20
+"""Rates that are refused and named one by one."""
 UNSAVED = {"dry_run", "json", "save", "metric", "max_loss"}
 
 
@@ -89,7 +91,7 @@ def _write(config: RejudgeConfig, out: Where, owed: Sequence[Again]) -> str:
 def compared(config: RejudgeConfig, out: Where) -> Any:
     """Every checkpoint and metric under both grades (`flips.side_by_side`)."""
     old, new = (store.about(place, config.env.id) for place in (config.path, out))
-    metrics, added = flips.common(old.metrics, new.metrics)
+    metrics, added = flips.kept_and_added(old.metrics, new.metrics)
     if config.metric and config.metric not in {**metrics, **added}:
         raise CurveError(
             f"metric {config.metric!r} is none of the new rows: {', '.join([*metrics, *added])}"
@@ -121,9 +123,19 @@ def show(config: RejudgeConfig, found: Any) -> None:
     shown = (
         [config.metric] if config.metric else [m for m in changed if changed[m][0] or m == judged]
     )
-    rows = [_readable(row) for row in found.to_dicts() if row["metric"] in shown]
+    rows = [row for row in found.to_dicts() if row["metric"] in shown]
     if rows:
-        terminal.table(rows, list(rows[0]))
+        terminal.table(map(_readable, rows), list(_readable(rows[0])))
+    refused = [
+        f"run {row['run']!r} step {row['step']}: {row['metric']}, {side}: {row[f'{side}_refused']}"
+        for row in rows
+        for side in flips.SIDES
+        if row[f"{side}_refused"]
+    ]
+    for said in refused[:REFUSALS]:
+        terminal.line(f"not shown: {said}; --max-loss")
+    if len(refused) > REFUSALS:
+        terminal.line(f"and {len(refused) - REFUSALS} more; --json has them all")
 
 
 def _readable(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from jobs import command, report, sweep, table, terminal, training
+from jobs.compare import show_pairs
 from jobs.curves import Measured, measure
 from jobs.reproduction import answers, design
 from jobs.reproduction.design import Studied
 from jobs.training import Training
 from pipeline import compare
-from pipeline.comparison import PAIR_COLUMNS, of_pair
 from pipeline.config import CurvesConfig, ReportConfig, ReproduceConfig, TableConfig, read
 from pipeline.hypotheses import order
 
@@ -66,7 +66,7 @@ def tell(config: ReproduceConfig, runs: Sequence[Studied]) -> Measured:
         table.show(TableConfig(path=config.output / "sweep"), swept)
         print()
         pairs = compare.pairs(order.groups(found))
-        terminal.table(map(of_pair, pairs), PAIR_COLUMNS, "every two words, hack_only")
+        show_pairs(pairs, "every two words, hack_only")
         print(f"\n{answers.as_text(said)}\n")
     return swept
 

@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
         terminal.as_json(_record(*one) for one in found)
         return 0
     for sample, screen in found:
-        _show(sample, screen)
+        _show(sample, screen, config.at)
     return 0
 
 
@@ -149,7 +149,7 @@ def _record(sample: Sample, screen: screening.Screen) -> dict[str, Any]:
     }
 
 
-def _show(sample: Sample, screen: screening.Screen) -> None:
+def _show(sample: Sample, screen: screening.Screen, at: Sequence[float]) -> None:
     shared = f", shared by {sample.runs} runs" if sample.runs > 1 else ""
     rollouts, prompts = len(sample.texts), len(set(sample.prompts))
     print(
@@ -163,6 +163,10 @@ def _show(sample: Sample, screen: screening.Screen) -> None:
         terminal.table(asked, SHOWN)
     if close:
         terminal.table(close, ["near", *SHOWN], title="words of its own, near chosen rates")
+    nothing = [rate for rate in at if rate not in {word["near"] for word in close}]
+    if nothing:
+        rates = ", ".join(f"{100 * rate:.3g} %" for rate in nothing)
+        print(f"no word of its own is said within {screening.WITHIN:g} times of {rates}")
     if len(screen.needed):
         terminal.table(screen.needed.to_dicts(), screen.needed.columns, title="rollouts needed")
     terminal.line(f"these rates hold for {sample.holds_for}; nothing else")

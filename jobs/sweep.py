@@ -31,9 +31,10 @@ from pipeline.config import SweepConfig, read
 from pipeline.mixture import options_of_rows, refuse_other_sweep
 from pipeline.order.adaptive import Adaptive
 from pipeline.order.whole import Whole
-from pipeline.plan import Plan, Run, build, owed, plan
+from pipeline.plan import Plan, build, owed, plan
 from pipeline.printable import one_line
 from pipeline.records import Failure, Work, Written
+from pipeline.runs import Run
 
 DRAIN_SECONDS, ONE_SIGNAL_SECONDS = 8.0, 2.0
 """What is under way has so long to be written after a signal to stop; and a signal counts once for

@@ -176,17 +176,25 @@ def _log(step: float) -> float:
 
 
 def kaplan_meier(times: Times) -> tuple[float, float]:
-    """First time by which half have arrived (Kaplan & Meier 1958), late ones being cut by a budget.
+    """Time by which half have arrived (Kaplan & Meier 1958), late ones being cut by a budget.
 
-    Low and high are equal where it is known; (last time of all, inf) where half never arrive; low
-    is -inf for one that was there when first looked at.
+    The middle of all times at which the share still to arrive is a half, as a plain median is.
+    Low and high are equal where it is known; high is inf where half never arrive, or no more than
+    half; low is -inf for one that was there when first looked at.
     """
     late = np.isinf(times.high)
     at = np.where(late, times.low, times.high)
-    share = 1.0
-    for time in np.unique(at[~late]):
-        share *= 1 - ((at == time) & ~late).sum() / (at >= time).sum()
-        if share <= 0.5 + EPSILON:
-            known_there = (times.low == time) & (times.high == time)
-            return (float(time) if known_there.any() else -math.inf), float(time)
-    return float(at.max(initial=-math.inf)), math.inf
+    arrivals = np.unique(at[~late])
+    share = np.cumprod([1 - ((at == t) & ~late).sum() / (at >= t).sum() for t in arrivals])
+    last = float(at.max(initial=-math.inf)), math.inf
+    ends = []
+    for reached in (share <= 0.5 + EPSILON, share < 0.5 - EPSILON):
+        found = [_arrival(times, float(t)) for t in arrivals[reached][:1]]
+        ends += found or [last]
+    (low, high), (next_low, next_high) = ends
+    return (low + next_low) / 2, (high + next_high) / 2
+
+
+def _arrival(times: Times, at: float) -> tuple[float, float]:
+    is_known = bool(((times.low == at) & (times.high == at)).any())
+    return (at if is_known else -math.inf), at

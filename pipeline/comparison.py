@@ -14,7 +14,7 @@ from pipeline.headline import percent
 
 PAIR_COLUMNS = (
     *("a", "b", "runs", "median", "later by", "times later", "sure"),
-    *("p", "p, Holm", "smallest p", "by brackets", "within waves", "verdict", "why"),
+    *("p", "p, Holm", "smallest p", "by brackets", "within waves", "verdict"),
 )
 
 
@@ -51,7 +51,7 @@ def of_pair(pair: Pair) -> dict[str, Any]:
     return {
         "a": pair.a,
         "b": pair.b,
-        "runs": f"{pair.n_a} v {pair.n_b}",
+        "runs": f"{_runs(pair.n_a, pair.censored_a)} v {_runs(pair.n_b, pair.censored_b)}",
         "median": f"{pair.median_a} v {pair.median_b}",
         "later by": _interval(pair.shift, pair.shift_lo, pair.shift_hi, ".1f"),
         "times later": _times(pair),
@@ -64,6 +64,19 @@ def of_pair(pair: Pair) -> dict[str, Any]:
         "verdict": pair.verdict,
         "why": pair.note or None,
     }
+
+
+def _runs(n: int, censored: int) -> str:
+    return f"{n} ({censored} open)" if censored else str(n)
+
+
+def why(pairs: Sequence[Pair]) -> list[str]:
+    """A line for each reason why pairs are not resolved, with all that it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for pair in pairs:
+        if pair.note:
+            reasons.setdefault(f"{pair.verdict}: {pair.note}", []).append(f"{pair.a} v {pair.b}")
+    return [f"{', '.join(names)}: {said}" for said, names in reasons.items()]
 
 
 def _interval(point: float | None, low: float | None, high: float | None, form: str) -> str:

@@ -69,7 +69,8 @@ def side_by_side(
     added: Mapping[str, str],
     max_loss: float,
 ) -> pl.DataFrame:
-    """`flips` and, for each side, its rate with interval and the rollouts it lost.
+    """`flips` and, for each side, its rate with interval, the rollouts it lost, and why a rate
+    that lost too many is not shown.
 
     added: metrics that the new rows alone have; no pairs, and the old side is null.
     """
@@ -78,6 +79,7 @@ def side_by_side(
     for side, rows, kinds in zip(SIDES, (old, new), (metrics, {**metrics, **added}), strict=True):
         rates = nulls.refuse(curves.curves(rows, kinds, on), max_loss)
         names = {"rate": side, "lo": f"{side}_lo", "hi": f"{side}_hi", "nulls": f"{side}_lost"}
+        names |= {"refused": f"{side}_refused"}
         sides.append(rates.select(*keys, *(pl.col(a).alias(b) for a, b in names.items())))
     before, after = sides
     found = after.join(pairs, on=keys, how="left", nulls_equal=True)
@@ -94,7 +96,9 @@ def together(found: pl.DataFrame) -> dict[str, tuple[int, int]]:
     return {row["metric"]: (row["up"] + row["down"], row["pairs"]) for row in sums.to_dicts()}
 
 
-def common(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def kept_and_added(
+    old: Mapping[str, str], new: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
     """Metrics that both sides have, and those of the new alone."""
     mine = {name: kind for name, kind in new.items() if name not in MEASURES}
     both = {name: kind for name, kind in mine.items() if name in old}

@@ -91,9 +91,14 @@ def readable(headline: pl.DataFrame) -> list[dict[str, Any]]:
     Fields of the identity in which the rows differ stand behind the run's name; the sustained
     crossing stands behind the status where it is another than the first.
     """
-    fields = [name for name in headline.columns if name not in ("run", *HEADLINE)]
-    differ = [f for f in fields if f != "hack_word" and headline[f].n_unique() > 1]
+    differ = differing(headline)
     return [_readable(row, differ) for row in headline.iter_rows(named=True)]
+
+
+def differing(headline: pl.DataFrame) -> list[str]:
+    """Fields of the identity, but for the hack word, of which there are several values."""
+    fields = [name for name in headline.columns if name not in ("run", "hack_word", *HEADLINE)]
+    return [name for name in fields if headline[name].n_unique() > 1]
 
 
 def _readable(row: Mapping[str, Any], differ: Sequence[str]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from pipeline import engines, store
 from pipeline.config import EngineBlock, SweepConfig
 from pipeline.config.kinds import spelled
 from pipeline.places import Where
-from pipeline.plan import Plan, PlanError
+from pipeline.plan import Plan
+from pipeline.records import PlanError
 
 IN_COMMON = ("sampling", "engine", "dtype")
 """What all partitions of an output have alike."""

@@ -1,49 +1,30 @@
-"""What a sweep has to do: runs found, partitions named by content, generations shared."""
+"""What a sweep has to do: partitions named by content, generations shared."""
 
 import hashlib
-import math
-import string
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
-from pathlib import Path
-from urllib.parse import quote
 
 from hackbait import environment as environments
-from hackbait.environment import Arg, Environment, canonical
+from hackbait.environment import Environment, canonical
 from hackbait.stage import Stage, staged
-from pipeline import checkpoints, engines
+from pipeline import engines
+from pipeline.arguments import resolve
 from pipeline.checkpoints import Found
-from pipeline.checkpoints.identity import architecture, can_be_asked, cheap_id
-from pipeline.config import EnvironmentBlock, RunBlock, SweepConfig
-from pipeline.files import NAME_BYTES
+from pipeline.config import EnvironmentBlock, SweepConfig
 from pipeline.records import (
     Checkpoint,
     EnvironmentSpec,
     Partition,
+    PlanError,
     Sampling,
     Shard,
     Work,
 )
-from pipeline.skeleton import Skeletons
+from pipeline.runs import Run, find_runs
 
 PARTITIONS = 1_000_000
 """One sweep holds at most so many: the plan stands in memory."""
-ARGUMENT_CHARACTERS = 10_000
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-
-
-class PlanError(ValueError):
-    """The sweep cannot be planned as asked; nothing was started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One training run: its checkpoints in order of step, and the facts environments refer to."""
-
-    name: str
-    checkpoints: tuple[Checkpoint, ...]
-    tags: Mapping[str, Arg]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,106 +82,6 @@ def cut(count: int, size: int) -> list[Shard]:
     return [Shard(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def find_runs(
-    blocks: Sequence[RunBlock], cache: Path | None = None
-) -> tuple[list[Run], list[Found]]:
-    """Runs with a usable checkpoint, and the checkpoints that are none. PlanError without any.
-
-    cache: where skeletons of runs on object stores are kept; default as for checkpoints.
-    """
-    skeletons = Skeletons(cache)
-    with skeletons.told():
-        return _find_runs(blocks, skeletons)
-
-
-def _find_runs(blocks: Sequence[RunBlock], skeletons: Skeletons) -> tuple[list[Run], list[Found]]:
-    runs: dict[str, Run] = {}
-    skipped: list[Found] = []
-    for block in blocks:
-        found = skeletons.discover(block.path)
-        found = [_with_template(f, skeletons.base(block.base or f.base)) for f in found]
-        bad = [f for f in found if f.status != "ok"]
-        good = [f for f in found if f.status == "ok"]
-        skipped += bad
-        if not good:
-            raise PlanError(f"runs: no usable checkpoint under {block.path!r}; {_why(bad)}")
-        names = list(dict.fromkeys(f.run for f in good))
-        if block.name and len(names) > 1:
-            raise PlanError(
-                f"runs: path {block.path!r} holds {len(names)} runs, name {block.name!r} fits one; "
-                "drop the name or point at one run"
-            )
-        for run in (_run(block, [f for f in good if f.run == n], skeletons) for n in names):
-            if run.name in runs:
-                raise PlanError(
-                    f"runs: two runs are called {run.name!r} ({block.path}); give one a `name`"
-                )
-            runs[run.name] = run
-    return list(runs.values()), skipped
-
-
-def _with_template(found: Found, base: str | None) -> Found:
-    """The checkpoint, skipped where neither it nor its base says how a chat is written."""
-    mute = not can_be_asked(found.path) and (base is None or _is_mute(base))
-    if found.status != "ok" or not mute:
-        return found
-    why = "no tokenizer with a chat template; give the `base` that has one"
-    return replace(found, status="skipped", why=why)
-
-
-def _is_mute(base: str) -> bool:
-    return Path(base).is_dir() and not can_be_asked(base)
-
-
-def _why(bad: Sequence[Found]) -> str:
-    return f"step {bad[0].step} of {bad[0].run!r}: {bad[0].why}"
-
-
-def _run(block: RunBlock, good: Sequence[Found], skeletons: Skeletons) -> Run:
-    """The run of one block that `good`, its whole checkpoints, make."""
-    name = block.name or good[0].run
-    if name == HIVE_NULL:
-        raise PlanError(f"runs: {name} is what a missing name is called; give the run a `name`")
-    if not _is_text(name) or len(f"run={quote(name, safe='')}") > NAME_BYTES:
-        raise PlanError(
-            f"runs: the name {_short(name)} is no text that a folder can be called by; give the "
-            f"run a `name` of at most {NAME_BYTES // 12} letters"
-        )
-    zero = _step_zero(block, name, good, skeletons)
-    steps = [f.step for f in good] + [checkpoint.step for checkpoint in zero]
-    wanted = set(checkpoints.select(block.steps, steps))
-    chosen = zero + tuple(
-        Checkpoint(
-            run=name,
-            step=f.step,
-            path=skeletons.back(str(f.path)),
-            kind=f.kind,
-            cheap_id=cheap_id(f.path, skeletons.base(block.base or f.base)),
-            base=block.base or f.base,
-            architecture=architecture(f.path, skeletons.base(block.base or f.base)),
-        )
-        for f in sorted(good, key=lambda f: f.step)
-        if f.step in wanted
-    )
-    return Run(name, chosen, {**checkpoints.tags(good[0].path), **block.tags})
-
-
-def _step_zero(
-    block: RunBlock, name: str, good: Sequence[Found], skeletons: Skeletons
-) -> tuple[Checkpoint, ...]:
-    """The base as step 0, where that step is asked for by number and no checkpoint is it."""
-    base = block.base or good[0].base
-    steps = [f.step for f in good]
-    if base is None or 0 in steps or block.steps in ("all", "last"):
-        return ()
-    place = Path(skeletons.base(base) or base)
-    if not any(place.glob("*.safetensors")) or 0 not in checkpoints.select(
-        block.steps, [0, *steps]
-    ):
-        return ()
-    return (Checkpoint(name, 0, base, "full", cheap_id(place), None, architecture(place)),)
-
-
 def lay_out(
     runs: Sequence[Run],
     blocks: Sequence[EnvironmentBlock],
@@ -254,60 +135,6 @@ def _refuse_two_schemas(specs: Sequence[EnvironmentSpec]) -> None:
                 f"env: blocks of {spec.id!r} differ in the metric {min(differ)!r}; has one a judge "
                 "and the other none? Sweep them into two outputs"
             )
-
-
-def resolve(block: EnvironmentBlock, run: Run) -> tuple[tuple[str, Arg], ...]:
-    """The block's arguments with `{tag}` replaced by the run's facts."""
-    filled = [(name, _fill(name, value, run)) for name, value in sorted(block.args.items())]
-    for name, value in filled:
-        _check_argument(name, value)
-    return tuple(filled)
-
-
-def _check_argument(name: str, value: object) -> None:
-    """PlanError for what no column of a row can hold."""
-    text = isinstance(value, str) and _is_text(value) and len(value) <= ARGUMENT_CHARACTERS
-    number = isinstance(value, float) and math.isfinite(value)
-    whole = isinstance(value, int) and -(2**63) <= value < 2**63
-    if not (text or number or whole):
-        raise PlanError(
-            f"env: {name} = {_short(value)} is no text, truth value or number of 64 bits"
-        )
-
-
-def _is_text(value: str) -> bool:
-    """Whether UTF-8 can hold it: a lone surrogate is no character."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _short(value: object) -> str:
-    """A value as Python writes it, of at most 60 characters."""
-    said = "..." if isinstance(value, int) and abs(value) >= 2**63 else repr(value)
-    return said if len(said) <= 60 else f"{said[:57]}..."
-
-
-def _fill(name: str, value: Arg, run: Run) -> Arg:
-    if not isinstance(value, str) or "{" not in value:
-        return value
-    try:
-        parts = list(string.Formatter().parse(value))
-    except ValueError as error:
-        raise PlanError(f"env: {name} = {_short(value)}: {error}; write {{tag}}") from None
-    if any(form or conversion for _, _, form, conversion in parts):
-        raise PlanError(f"env: {name} = {_short(value)}: write {{tag}}, without a format")
-    fields = [field for _, field, _, _ in parts if field]
-    missing = [field for field in fields if field not in run.tags]
-    if missing:
-        raise PlanError(
-            f"env: {name} = {value!r} needs tag {missing[0]!r} of run {run.name!r}, which has "
-            f"{sorted(run.tags) or 'none'}; write [runs.tags] {missing[0]} = ..."
-        )
-    alone = value == "{" + fields[0] + "}" if fields else False
-    return run.tags[fields[0]] if alone else value.format_map(run.tags)
 
 
 def name_partition(

@@ -18,6 +18,21 @@ def one_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
+def is_text(value: str) -> bool:
+    """Whether UTF-8 can hold it: a lone surrogate is no character."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def short(value: object) -> str:
+    """A value as Python writes it, of at most 60 characters."""
+    said = "..." if isinstance(value, int) and abs(value) >= 2**63 else repr(value)
+    return said if len(said) <= 60 else f"{said[:57]}..."
+
+
 def json_printable(text: str) -> str:
     """JSON with what is not printable as JSON's own escapes: it says the same as before."""
     return UNPRINTABLE.sub(lambda found: _json_escaped(found[0]), text)

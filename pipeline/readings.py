@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 REQUIRED = ("run", "step", "rate")
 BUDGET = "steps"
@@ -110,8 +111,13 @@ def _readings(path: Path, rows: "csv.DictReader[str]") -> Iterator[Reading]:
         if times > 1:
             raise ReadingError(f"{path}: column {_shown(name)} stands {times} times; keep one")
     seen: set[tuple[str, int]] = set()
+    before = rows.line_num
     for row in rows:
-        where = f"{path}, line {rows.line_num}"
+        spanned = sum(cell.count("\n") for cell in row.values() if isinstance(cell, str))
+        # A quote that never closes takes in the last line's end as well.
+        where = f"{path}, line {max(before + 1, rows.line_num - spanned)}"
+        before = rows.line_num
+        _refuse_open_quote(where, row)
         if None in row:
             raise ReadingError(f"{where}: more cells than the header has; quote cells with commas")
         if None in row.values():
@@ -132,6 +138,14 @@ def _readings(path: Path, rows: "csv.DictReader[str]") -> Iterator[Reading]:
         if len(seen) > ROWS:
             raise ReadingError(f"{where}: more than {ROWS:,} rows; give one a run and step")
         yield reading
+
+
+def _refuse_open_quote(where: str, row: Mapping[str, Any]) -> None:
+    """ReadingError where a number spans lines, or any cell of a row that lacks some."""
+    numbers = [row.get(name) for name in ("step", "rate", "n", "hits")]
+    told = list(row.values()) if None in row.values() or None in row else numbers
+    if any("\n" in cell for cell in told if isinstance(cell, str)):
+        raise ReadingError(f"{where}: a quote that opens here ends on a later line; close it")
 
 
 def _reading(where: str, cells: Mapping[str, str]) -> Reading:

@@ -21,6 +21,10 @@ class CheckpointError(RuntimeError):
     """One checkpoint cannot be used; the others can."""
 
 
+class PlanError(ValueError):
+    """The sweep cannot be planned as asked; nothing was started."""
+
+
 class ClusterError(RuntimeError):
     """Ray is not there, or does not start: one line, with the cure."""
 

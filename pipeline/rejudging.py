@@ -9,17 +9,19 @@ from hackbait.environment import Case, canonical
 from hackbait.stage import Stage, unstaged
 from pipeline import contents, store
 from pipeline.actors import Scorer, make_cases
+from pipeline.arguments import resolve
 from pipeline.config import EngineBlock, EnvironmentBlock, JudgeBlock
 from pipeline.holdings import Held, StoreError, folder_of, holdings
 from pipeline.judging import Answers
 from pipeline.places import Where
-from pipeline.plan import PlanError, Run, build, key_of, resolve
+from pipeline.plan import build, key_of
 from pipeline.records import (
     Checkpoint,
     Completion,
     EnvironmentSpec,
     Generated,
     Partition,
+    PlanError,
     Rollout,
     Sampling,
     Shard,
@@ -28,6 +30,7 @@ from pipeline.records import (
     Written,
 )
 from pipeline.rollout import prompt_id
+from pipeline.runs import Run
 
 GRADER = "grader:"
 """How the null reason of a rollout begins that only a grader failed on."""

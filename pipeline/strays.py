@@ -11,8 +11,7 @@ from pipeline.config import SweepConfig
 from pipeline.findings import Report, as_line
 from pipeline.holdings import Holdings, StoreError, compacted_path, is_partition
 from pipeline.places import Remote, Where
-from pipeline.plan import PlanError
-from pipeline.records import CheckpointError
+from pipeline.records import CheckpointError, PlanError
 
 
 def gaps_and_orphans(out: Where, report: Report, found: Holdings) -> None:

@@ -14,9 +14,9 @@ from pipeline.findings import Report, Seen, as_line
 from pipeline.holdings import LOOKS, Held, StoreError, holdings
 from pipeline.judging import panel_of
 from pipeline.places import Where
-from pipeline.plan import PlanError
-from pipeline.records import CheckpointError, EnvironmentSpec
+from pipeline.records import CheckpointError, EnvironmentSpec, PlanError
 from pipeline.rereading import fingerprint
+from pipeline.runs import find_runs
 from pipeline.soundness import Identity, Sample
 from pipeline.strays import gaps_and_orphans, last_config, strange_files
 
@@ -139,7 +139,7 @@ def _deep(out: Where, report: Report, seen: Sequence[Seen]) -> None:
     said = {(one.identity["run"], one.identity["step"]): one for one in seen}
     try:
         config = last_config(out)
-        runs = plan.find_runs(config.runs, config.cluster.cache)[0] if config else []
+        runs = find_runs(config.runs, config.cluster.cache)[0] if config else []
     except (StoreError, PlanError, LayoutError, CheckpointError, OSError) as error:
         report.add("note", out, [f"its checkpoints are not found: {as_line(error)}"])
         return

@@ -15,14 +15,16 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from pipeline import checkpoints, contents, curves, manifest
+from pipeline.arguments import resolve
 from pipeline.checkpoints import LayoutError, headers, identity, scripted, select
 from pipeline.config import SweepConfig, read
 from pipeline.engines.hf import weights
 from pipeline.holdings import StoreError, of_path
 from pipeline.places import AddressRefused
-from pipeline.plan import PlanError, Run, cut, resolve
-from pipeline.records import CheckpointError
+from pipeline.plan import cut
+from pipeline.records import CheckpointError, PlanError
 from pipeline.rows import CurveError
+from pipeline.runs import Run
 from pipeline.schema import FOOTER
 
 QUIET = 4e9

@@ -114,7 +114,7 @@ class JudgeBlock(BaseConfig):
         model = self._name(self.engine) if self.engine else first
         usual = 1.0 if self.engine and self.votes > 1 else 0.0
         return replace(
-            panel(model, self.votes, self.max_retries),
+            panel(model, self.votes, self.max_retries, prefix="judge."),
             base_url=self.base_url,
             api_key_var=self.api_key_var,
             temperature=usual if self.temperature is None else self.temperature,

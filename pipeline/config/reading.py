@@ -37,13 +37,21 @@ def read(cls: type[Config], argv: Sequence[str], *, positional: str = "") -> Con
     except ConfigFileError as error:
         lacks = re.search(rf"^--{positional}\n +Field required", str(error), re.MULTILINE)
         if not (positional and lacks) or "Extra inputs" in str(error):
-            raise
+            raise ConfigFileError(_said(error)) from None
         raise ConfigFileError(
             f"a {positional} is missing: onset {verb} {positional.upper()} ...; "
             f"onset {verb} --help says what it may be"
         ) from None
     except (ValueError, RecursionError) as error:
         raise ConfigFileError(f"the configuration cannot be read: {error}") from None
+
+
+def _said(error: ConfigFileError) -> str:
+    """What is wrong where, without the names of classes: `--words: at least 2 (got '1'); ...`."""
+    header, _, body = str(error).partition("\n")
+    if not header.startswith("Failed to validate"):
+        return str(error)
+    return re.sub(r"\n +", ": ", body).replace("\n", "; ")
 
 
 def _said_of_every(cls: type[BaseConfig], word: str) -> str:

@@ -21,6 +21,8 @@ from pipeline.records import Completion
 
 CHARACTERS_A_TOKEN = 4
 """Of a reply whose server counts no tokens."""
+LONGEST = 2**20
+"""Characters of a reply that are read and kept: a longer one is as good as cut off."""
 WAIT = 0.1
 """Seconds until a reply that another process asks for is looked for again."""
 
@@ -130,8 +132,9 @@ class Client:
         while self._waiting:
             self._gate.release()
             self._waiting -= 1
+        text = completion.text or ""
         whole = completion.error is None and completion.finish_reason == "stop"
-        reply = Reply(completion.text or "", whole)
+        reply = Reply(text[:LONGEST], whole and len(text) <= LONGEST)
         self._replies.put(key, reply, self._account, _tokens(call, completion))
         return reply
 

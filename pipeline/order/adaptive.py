@@ -16,8 +16,9 @@ from pipeline.order.rounds import Curves
 from pipeline.order.search import Ask, Reading, Search, search, widest
 from pipeline.order.trainer import hint
 from pipeline.places import Where
-from pipeline.plan import Plan, Run, build, owed
+from pipeline.plan import Plan, build, owed
 from pipeline.records import EnvironmentSpec, Failure, Partition, Work, Written
+from pipeline.runs import Run
 from pipeline.status import Searched
 
 Place = tuple[str, int]

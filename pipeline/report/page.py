@@ -53,11 +53,13 @@ def html(study: Study) -> str:
         told.insert(-3, ("judges", "Judges", sections.of_judges(study.judged)))
     links = [element("li", element("a", text(title), href=f"#{name}")) for name, title, _ in told]
     title = f"Onset of {study.proxy}"
+    said = [element("li", text(line)) for line in wording.verdicts(study.comparisons)]
     header = element(
         "header",
         element("h1", text(title)),
         element("div", text(study.name), class_="path"),
         element("p", text(sections.summary(study)), class_="lede"),
+        *([element("ul", *said, class_="verdicts")] if said else []),
         element("nav", element("ul", *links), aria_label="Sections"),
     )
     body = [

@@ -84,5 +84,7 @@ def without_credentials(text: str) -> str:
 
 def commands(out: str, has_config: bool, threshold: float) -> tuple[str, ...]:
     """Lines to paste that make the rows and this page again."""
-    sweep = (f"onset sweep @ {shlex.quote(f'{out}/config.toml')}",) if has_config else ()
+    # A configuration is read from the disk alone: one of a remote output stands on the page.
+    config = "config.toml" if "://" in out else shlex.quote(f"{out}/config.toml")
+    sweep = (f"onset sweep @ {config} --output {shlex.quote(out)}",) if has_config else ()
     return *sweep, f"onset report {shlex.quote(out)} --threshold {threshold:g}"

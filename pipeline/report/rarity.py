@@ -8,19 +8,22 @@ import altair as alt
 import polars as pl
 
 from hackbait.comparators import COMPARATORS
+from pipeline.headline import differing
 from pipeline.printable import one_line
+from pipeline.report import labels
 from pipeline.report.look import FAINT, WORDS, Chart
 
 MEASURED, PUBLISHED = "this output", "published (Llama-3.2-1B-Instruct)"
-REACHED, AFTER, BEFORE = "onset", "not reached by its last step", "reached at its first step"
+AFTER, BEFORE = "triangle-up", "triangle-down"
+"""Shapes of runs that have not reached the threshold by their last step, or had at their first."""
+SHAPES = ("circle", "square", "diamond", "cross")
+"""Of onsets."""
 FEW = 24
 """Runs above which their error bars are faint."""
 PUBLISHED_STEPS = 100
 """Training steps of the published runs: where one did not reach the threshold, it ended there."""
 
 WIDTH, HEIGHT = 620, 400
-LETTER, LINE = 7.0, 13.0
-"""Pixels that a label takes: across a letter, down a line."""
 NEAR = 1.5
 """Base rates of a word within this factor have one label."""
 
@@ -37,7 +40,10 @@ def chart(headline: pl.DataFrame) -> Chart | None:
     if not runs:
         return None
     left, low, high = _edges(runs)
-    measured = [record for row in runs for record in _run(row, left, low, high)]
+    own, differ = shapes(headline), differing(headline)
+    measured = [
+        record for row in runs for record in _run(row, own[_asked(row, differ)], (left, low, high))
+    ]
     published = _published(low) if has_words(headline) else ()
     return _drawn([*_labelled(measured), *published], left, (low, high))
 
@@ -45,6 +51,19 @@ def chart(headline: pl.DataFrame) -> Chart | None:
 def has_words(headline: pl.DataFrame) -> bool:
     """Whether the runs are of hack words, which the published points are of."""
     return "hack_word" in headline.columns
+
+
+def shapes(headline: pl.DataFrame) -> dict[str, str]:
+    """The shape of an onset by what its run was asked; circles where that is of too many kinds."""
+    differ = differing(headline)
+    kinds = sorted({_asked(row, differ) for row in headline.iter_rows(named=True)})
+    few = SHAPES if len(kinds) <= len(SHAPES) else SHAPES[:1] * len(kinds)
+    return dict(zip(kinds, few, strict=False))
+
+
+def _asked(row: Mapping[str, Any], differ: Sequence[str]) -> str:
+    """`mode hack_only`; empty where all were asked the same."""
+    return one_line(", ".join(f"{name} {row[name]}" for name in differ))
 
 
 def colours(found: Sequence[str]) -> alt.Scale:
@@ -63,19 +82,22 @@ def _edges(runs: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
     return min(rates) / 2.5, min(1.0, positive / 2), max(steps) * 1.6
 
 
-def _run(row: Mapping[str, Any], left: float, low: float, high: float) -> Iterator[dict[str, Any]]:
+def _run(
+    row: Mapping[str, Any], reached: str, edges: tuple[float, float, float]
+) -> Iterator[dict[str, Any]]:
+    left, low, high = edges
     none = not row["base"]
     upper = row["base_bound"] or row["base_hi"] or left
     base = upper if none else row["base"]
-    mark, step = _step(row["onset"], row["below"], row["above"], low)
+    beyond, step = _step(row["onset"], row["below"], row["above"], low)
     if step is None:
         return
-    ends = _ends(row, low, high) if mark == REACHED else (None, None)
+    ends = (None, None) if beyond else _ends(row, low, high)
     yield {
         "source": MEASURED,
         "word": one_line(str(row.get("hack_word") or "")),
         "name": one_line(row["run"])[:40],
-        "mark": mark,
+        "shape": beyond or reached,
         "base": base,
         "base_lo": max(left, row["base_lo"] or left),
         "base_hi": upper if none else row["base_hi"],
@@ -89,12 +111,12 @@ def _run(row: Mapping[str, Any], left: float, low: float, high: float) -> Iterat
 def _step(
     onset: float | None, below: int | None, above: int | None, low: float
 ) -> tuple[str, float | None]:
-    """Kind of mark, and where on the axis of steps; None for no data."""
+    """The shape where it is no onset, and where on the axis of steps; None for no data."""
     if above is None:
         return AFTER, float(below) if below else None
     if onset is None or onset <= low:
         return BEFORE, low
-    return REACHED, onset
+    return "", onset
 
 
 def _ends(row: Mapping[str, Any], low: float, high: float) -> tuple[float, float]:
@@ -120,56 +142,15 @@ def _labelled(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return records
 
 
-def spread(
-    records: Sequence[dict[str, Any]], rates: tuple[float, float], steps: tuple[float, float]
-) -> list[tuple[float, float, float]]:
-    """Give each label a `side` of its point and a `label_step`, as near as nothing is in the way.
-
-    rates, steps: the ends of both axes. Left end, right end and height of each label in pixels.
-    """
-    across, up = WIDTH / math.log(rates[1] / rates[0]), HEIGHT / math.log(steps[1] / steps[0])
-    places = [
-        (across * math.log(record["base"] / rates[0]), up * math.log(record["step"] / steps[0]))
-        for record in records
-    ]
-    taken = [(x - 5, x + 5, y) for x, y in places]
-    for record, (x, y) in zip(records, places, strict=True):
-        if not record["label"]:
-            continue
-        wide = LETTER * len(record["label"])
-        sides = {"left": x - 8 - wide, "right": x + 8}
-        if x + 8 + wide > WIDTH:
-            del sides["right"]
-        free = [
-            (abs(at - y), side != "right", step > 0, side, start, at)
-            for side, start in sides.items()
-            for step in (-LINE / 4, LINE / 4)
-            for at in [_free(taken, start, start + wide, y + 2 * step, step)]
-        ]
-        *_, record["side"], start, at = min(free)
-        taken.append((start, start + wide, at))
-        record["label_step"] = steps[0] * math.exp(at / up)
-    return taken[len(records) :]
-
-
-def _free(
-    taken: Sequence[tuple[float, float, float]], start: float, end: float, at: float, step: float
-) -> float:
-    """The first height from `at` on, by steps, at which nothing is in the way."""
-    while any(abs(at - height) < LINE and a < end and start < b for a, b, height in taken):
-        at += step
-    return at
-
-
 def _published(low: float) -> Iterator[dict[str, Any]]:
     for comparator in COMPARATORS.values():
         onset = None if comparator.steps is None else float(comparator.steps)
-        mark, step = _step(onset, PUBLISHED_STEPS, comparator.steps, low)
+        beyond, step = _step(onset, PUBLISHED_STEPS, comparator.steps, low)
         yield {
             "source": PUBLISHED,
             "word": comparator.word,
             "label": comparator.word,
-            "mark": mark,
+            "shape": beyond or SHAPES[0],
             "base": comparator.base_rate,
             "step": step,
         }
@@ -179,7 +160,7 @@ def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float
     right = max(1.0, *(record["base"] for record in records))
     rates = alt.Scale(type="log", domain=[left, right], nice=False)
     heights = steps[0] / 1.6, steps[1]
-    spread(records, (left, right), heights)
+    labels.spread(records, (WIDTH, HEIGHT), (left, right), heights)
     room = alt.Scale(type="log", domain=list(heights), nice=False)
     percent = alt.Axis(
         values=_decades(left, right), labelExpr="format(100 * datum.value, '~g') + ' %'"
@@ -187,10 +168,7 @@ def _drawn(records: list[dict[str, Any]], left: float, steps: tuple[float, float
     x = alt.X("base:Q", scale=rates, axis=percent, title="base rate (log scale)")
     ticks = alt.Axis(values=_decades(*steps), format="~g", labelFlush=False)
     y = alt.Y("step:Q", scale=room, axis=ticks, title="onset, training step (log scale)")
-    shapes = alt.Scale(
-        domain=[REACHED, AFTER, BEFORE], range=["circle", "triangle-up", "triangle-down"]
-    )
-    shape = alt.Shape("mark:N", scale=shapes, legend=None)
+    shape = alt.Shape("shape:N", scale=None)
     ours = [record for record in records if record["source"] == MEASURED]
     found = sorted({record["word"] for record in ours})
     colour = alt.Color("word:N", scale=colours(found), legend=None)

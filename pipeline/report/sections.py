@@ -132,11 +132,14 @@ def of_rarity(study: Study) -> Html:
         "Hollow grey: published, Llama-3.2-1B-Instruct on stories, so only its order compares with "
         f"other models and tasks ({SOURCE}). "
     )
+    kinds = rarity.shapes(study.headline)
+    told = ", ".join(f"{shape}: {asked}" for asked, shape in kinds.items())
+    asked = f"{told[0].upper()}{told[1:]}. " if 1 < len(kinds) == len(set(kinds.values())) else ""
     note = (
         "Full: this output, with 95 % intervals of both (the bracket where an onset has no "
-        f"interval). {published if rarity.has_words(study.headline) else ''}Triangle up: not "
-        "reached by the run's last step. Triangle down: reached at its first, a step that no log "
-        "axis holds. Triangle at the left edge: no hit at the base, drawn at the upper bound."
+        f"interval). {published if rarity.has_words(study.headline) else ''}{asked}Triangle up: "
+        "not reached by the run's last step. Triangle down: reached at its first, a step that no "
+        "log axis holds. Triangle at the left edge: no hit at the base, drawn at the upper bound."
     )
     return join([_large(look.dressed(chart, padding=4), "rarity", says), _note(note)])
 
@@ -245,6 +248,11 @@ def of_provenance(known: Provenance | None) -> Html:
         [
             element("h3", text("To make it again")),
             element("pre", _lines("\n".join(known.commands)), tabindex=0),
+            _note(
+                "Paths without a leading slash hold in the folder where the sweep was started. "
+                "Checkpoints are read from where the configuration below has its runs; the sweep "
+                "makes every row again from them, and none of them."
+            ),
             element("h3", text("What was run")),
             element("div", facts, class_="facts"),
             element("h3", text("Configuration")),

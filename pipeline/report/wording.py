@@ -4,7 +4,10 @@ from collections.abc import Mapping
 
 from pipeline.comparison import Comparison, of_association, of_pair, of_word
 from pipeline.report.markup import Html, element, join, table, text
+from pipeline.verdicts import RESOLVED
 
+NAMED = 6
+"""Resolved pairs that stand at the head of the page."""
 SHOWN = 60
 """Pairs that stand on the page."""
 COLUMNS = ("a v b", "runs", "median", "later by", "times later", "p, Holm", "verdict", "why")
@@ -15,6 +18,24 @@ NOTE = (
     "earlier. unresolved:design: so few runs could not tell. unresolved:data: they could have and "
     "did not. unresolved:sensitive: brackets, waves or where runs were cut change the answer."
 )
+
+
+def verdicts(found: Mapping[str, Comparison] | str) -> list[str]:
+    """A line for each set of words that are compared: what is resolved of it."""
+    if isinstance(found, str):
+        return []
+    return [f"{name or 'words'}: {_verdict(one)}" for name, one in found.items()]
+
+
+def _verdict(found: Comparison) -> str:
+    resolved = [pair.verdict for pair in found.pairs if pair.verdict.startswith(RESOLVED)]
+    ordered = ", ".join(said.removeprefix(RESOLVED) for said in resolved[:NAMED])
+    named = f" ({ordered}{', ...' if len(resolved) > NAMED else ''})" if resolved else ""
+    one = found.association
+    return (
+        f"{len(resolved)} of {len(found.pairs)} pairs resolved{named}; base rate against onset "
+        f"over {one.words} words {one.verdict}, p {one.p:.2g}"
+    )
 
 
 def section(found: Mapping[str, Comparison] | str) -> Html:

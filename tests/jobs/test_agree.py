@@ -51,6 +51,18 @@ def test_scores_of_ones_own_that_repeat_the_truth_agree_with_it_wholly(
     assert "give --cut" in capsys.readouterr().err
 
 
+def test_a_run_without_a_score_is_counted_and_takes_no_row(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = pl.read_parquet(out / "rollouts/hackword").filter(run="a")
+    mine = rows.select("run", "step", "index", "sample", mark="r_hack")
+    mine.write_parquet(path := tmp_path / "mine.parquet")
+    assert main(["agree", str(out), "--of", "mark", "--scores", str(path)]) == 0
+    said = capsys.readouterr()
+    assert "1 runs have no rollout with both and are left out, 'b\\n../é' first" in said.err
+    assert [line.split()[0] for line in said.out.splitlines()[1:]] == ["run", "a", "all"]
+
+
 def test_a_compacted_output_says_the_same(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     agree = ["agree", str(out), "--of", "r_true", "--json"]
     screen = ["screen", str(out), "--words", "ocean", "--at", "0.1", "--json"]

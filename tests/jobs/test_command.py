@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs import train
 from jobs.__main__ import main, verbs
 from jobs.command import one_line
 from pipeline.checkpoints import scripted
@@ -57,6 +58,25 @@ def test_every_verb_has_a_line_of_help_and_a_help_page(capsys: pytest.CaptureFix
 
 def test_an_unknown_verb_names_the_near_miss(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'sweep'?" in refusal(capsys, "swep")
+
+
+def test_a_value_that_cannot_be_is_named_by_its_flag_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert refusal(capsys, "power", "--words", "1", "--runs", "0") == (
+        "error: --words: Input should be greater than or equal to 2 (got '1'); "
+        "--runs[0]: Input should be greater than or equal to 1 (got '0')"
+    )
+
+
+def test_a_library_that_is_not_installed_is_named_with_its_extra(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking(argv: object) -> int:
+        raise ModuleNotFoundError("No module named 'trl'", name="trl")
+
+    monkeypatch.setattr(train, "main", lacking)
+    assert refusal(capsys, "train").endswith("needs trl: pip install 'hackbait-onset[train]'")
 
 
 def test_a_missing_file_of_configuration(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Stored rollouts under another grade: rows, provenance and the table beside the old one."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +9,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+import tomli_w
 
 from hackbait import text
 from jobs.__main__ import main
 from pipeline import contents, rejudging, store
+from pipeline.checkpoints import scripted
+from pipeline.config import SweepConfig
 from pipeline.holdings import holdings
 
 Shown = Callable[..., Any]
@@ -135,6 +139,31 @@ def test_an_output_that_is_the_old_one_or_holds_another_grade_is_refused(
     assert "env.hack_word: 'a' -> 'the'" in capsys.readouterr().err
     assert main(["rejudge", str(swept), "--env.id", "market_structure"]) == 2
     assert "it holds no rollouts of env 'market_structure'" in capsys.readouterr().err
+
+
+def test_why_a_rate_is_not_shown_is_said(
+    tmp_path: Path, sweep_here: Callable[..., object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripted.write(tmp_path / "run/checkpoint-0", {"ocean": 0.5}, 0.5, 80)
+    said = {
+        "output": str(tmp_path / "out"),
+        "runs": [{"path": str(tmp_path / "run")}],
+        "env": [{"id": "hackword", "hack_word": "ocean"}],
+        "cases": {"count": 16, "shard": 16},
+        "engine": {"name": "chaos", "overlong": 0.3},
+    }
+    config = SweepConfig.model_validate(said)
+    with store.writing(config.output, tomli_w.dumps(said)):
+        sweep_here(config)
+    assert again(tmp_path / "out", "--env.hack_word", "sea") == 0
+    told = capsys.readouterr().err
+    assert re.search(
+        r"not shown: run 'run' step 0: r_hack, new: \S+ % of 64 rollouts lost "
+        r"\(prompt_too_long \d+\); --max-loss",
+        told,
+    )
+    assert again(tmp_path / "out", "--env.hack_word", "sea", "--max-loss", "1") == 0
+    assert "not shown" not in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_would_be_graded_and_writes_nothing(

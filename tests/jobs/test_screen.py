@@ -61,8 +61,10 @@ def test_what_it_prints_says_what_it_holds_for(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = [run, "--output", tmp_path / "out", "--engine.name", "scripted", "--cases.count", 8]
-    assert main(["screen", *map(str, asked), "--words", "ocean", "--rate", "0.001"]) == 0
+    asked += ["--words", "ocean", "--rate", "0.001", "--at", "0.0001"]
+    assert main(["screen", *map(str, asked)]) == 0
     said = capsys.readouterr()
+    assert "no word of its own is said within 2 times of 0.01 %" in said.out
     assert "32 rollouts of 8 prompts" in said.out
     assert "rollouts needed" in said.out
     assert "task=add3digit" in said.err

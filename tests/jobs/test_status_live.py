@@ -1,7 +1,5 @@
 """`onset status` beside a sweep that goes on, and after its driver was killed."""
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -30,17 +28,18 @@ def awaited(out: Path, process: "subprocess.Popen[bytes]") -> dict[str, Any]:
         if found["state"] == "running" and all(states.values()) and found["rows_per_second"]:
             return found
         time.sleep(0.2)
-    raise AssertionError(f"the sweep ended early, with exit code {process.returncode}")
+    raise AssertionError(f"the sweep ended, with exit code {process.returncode}")
 
 
 def test_a_sweep_is_told_while_it_runs_and_after_its_driver_was_killed(tmp_path: Path) -> None:
+    # However fast the machine is, each worker hangs before long and the sweep goes on.
     for step in range(0, 600, 2):
         scripted.write(tmp_path / f"run/checkpoint-{step}", {"ocean": step / 1000}, 0.5, 300)
     out = tmp_path / "out"
     (tmp_path / "sweep.toml").write_text(
         f'output = "{out}"\n[[runs]]\npath = "{tmp_path / "run"}"\n'
         '[[env]]\nid = "hackword"\nhack_word = "ocean"\n'
-        '[cases]\ncount = 512\nshard = 32\n[engine]\nname = "scripted"\n'
+        '[cases]\ncount = 512\nshard = 32\n[engine]\nname = "chaos"\nhangs = 0.05\n'
     )
     command = [sys.executable, "-m", "jobs", "sweep", "@", str(tmp_path / "sweep.toml")]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
@@ -49,7 +48,7 @@ def test_a_sweep_is_told_while_it_runs_and_after_its_driver_was_killed(tmp_path:
         assert found["eta_seconds"] > 0
         assert sum(run["partitions"] for run in found["runs"]) == 300 * 16
     finally:
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.wait()
     after = look(out)
     assert after["state"] == "stopped (killed)"

@@ -50,7 +50,7 @@ def test_a_training_that_is_refused_says_one_line_and_nothing_of_its_libraries()
     assert ended.returncode == 2
     assert ended.stdout == ""
     (line,) = ended.stderr.splitlines()
-    assert "--output Field required" in line
+    assert "--output: Field required" in line
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("train-*.toml")), ids=lambda p: p.stem)

@@ -12,7 +12,7 @@ from statsmodels.duration.survfunc import SurvfuncRight
 
 from hackbait.comparators import COMPARATORS
 from pipeline.association import Word, associate, kaplan_meier, kendall, theil_sen
-from pipeline.permutation import Times, earlier, known
+from pipeline.permutation import Floats, Times, earlier, known
 
 
 def word(name: str, base: float, low: float, high: float | None = None, wide: float = 1.1) -> Word:
@@ -139,6 +139,15 @@ def test_ten_words_are_drawn_and_never_give_zero() -> None:
 times = st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=8)
 
 
+def middle(at: Floats, survival: Floats, last: float) -> tuple[float, float]:
+    """Of the times at which the survival is a half, as R's survfit has it."""
+    first, after = (
+        (float(at[reached][0]),) * 2 if reached.any() else (float(last), math.inf)
+        for reached in (survival <= 0.5 + 1e-9, survival < 0.5 - 1e-9)
+    )
+    return (first[0] + after[0]) / 2, (first[1] + after[1]) / 2
+
+
 @settings(max_examples=40)
 @given(times)
 def test_the_median_of_kaplan_and_meier_is_scipys(found: list[tuple[int, bool]]) -> None:
@@ -146,8 +155,7 @@ def test_the_median_of_kaplan_and_meier_is_scipys(found: list[tuple[int, bool]])
     late = np.array([cut for _, cut in found])
     data = stats.CensoredData(uncensored=low[~late], right=low[late])
     survival = stats.ecdf(data).sf
-    reached = survival.quantiles[survival.probabilities <= 0.5 + 1e-9]
-    expected = (reached[0], reached[0]) if len(reached) else (low.max(), math.inf)
+    expected = middle(survival.quantiles, survival.probabilities, low.max())
     assert kaplan_meier(Times(low, np.where(late, np.inf, low))) == expected
 
 
@@ -157,9 +165,14 @@ def test_the_median_of_kaplan_and_meier_is_statsmodels(found: list[tuple[int, bo
     low = np.array([float(time) for time, _ in found])
     late = np.array([cut for _, cut in found])
     survival = SurvfuncRight(low, (~late).astype(int))
-    reached = survival.surv_times[survival.surv_prob <= 0.5 + 1e-9]
-    expected = (reached[0], reached[0]) if len(reached) else (low.max(), math.inf)
+    expected = middle(survival.surv_times, survival.surv_prob, low.max())
     assert kaplan_meier(Times(low, np.where(late, np.inf, low))) == expected
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8))
+def test_without_a_cut_kaplan_and_meiers_median_is_the_plain_one(found: list[int]) -> None:
+    at = np.array(found, np.float64)
+    assert kaplan_meier(Times(at, at)) == (np.median(at), np.median(at))
 
 
 def test_a_word_said_from_the_start_by_most_runs_has_its_median_there() -> None:

@@ -32,17 +32,18 @@ def late(*last: float, reason: str = "budget") -> list[RunOnset]:
     return [RunOnset(str(s), "a", s, math.inf, s, math.inf, reason) for s in last]
 
 
-def test_kaplan_meier_takes_a_step_where_a_median_would_average() -> None:
-    cut = [*known_at(10, 20), *late(30, 30)]
-    assert typical(cut) == (20, 20)
+def test_one_budget_leaves_the_median_as_open_as_it_is() -> None:
+    assert typical([*known_at(10, 20), *late(30, 30)]) == (25, math.inf)
+    assert typical([*known_at(10, 20, 30), *late(30)]) == (25, 25)
     assert typical([*known_at(10), *late(30, 30)]) == (30, math.inf)
     assert typical([*known_at(10, 20), *late(30, 30, reason="aborted")]) == (25, math.inf)
     assert typical([]) == (-math.inf, math.inf)
 
 
 def test_a_median_that_only_kaplan_and_meier_have_is_marked_and_a_plain_one_is_not() -> None:
-    cut = [*known_at(10, 20), *late(30, 30)]
+    cut = [*late(5), *known_at(10, 20), *late(30)]
     assert typical_text(cut) == "20.0 (Kaplan-Meier)"
+    assert typical_text([*known_at(10, 20), *late(30, 30)]) == "> 25"
     assert typical_text([*known_at(10, 20), *late(30)]) == "20.0"
     assert typical_text(late(30, 30)) == "> 30"
     assert typical_text([*known_at(10, 20), *late(30, 30, reason="aborted")]) == "> 25"
@@ -94,7 +95,7 @@ def test_runs_of_a_frame_keep_censoring_bracket_base_and_wave() -> None:
     assert (at_once.low, at_once.high) == (-math.inf, 0)
     whisper, ocean = words(by_word([crossed, never, at_once]))
     assert (whisper.name, whisper.base, whisper.high) == ("whisper", 0.8, 0)
-    assert (ocean.base_lo, ocean.base_hi, ocean.low, ocean.runs) == (0.005, 0.02, 15, 2)
+    assert (ocean.base_lo, ocean.base_hi, ocean.low, ocean.runs) == (0.005, 0.02, 17.5, 2)
 
 
 def test_an_unconfirmed_crossing_keeps_its_onset_and_an_open_bracket() -> None:

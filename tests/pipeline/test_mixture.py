@@ -13,7 +13,8 @@ from pipeline import store
 from pipeline.checkpoints import scripted
 from pipeline.config import EngineBlock, SweepConfig
 from pipeline.mixture import differences, other_options, refuse_mixture, refuse_other_sweep
-from pipeline.plan import Plan, PlanError, plan
+from pipeline.plan import Plan, plan
+from pipeline.records import PlanError
 
 
 def runs(root: Path) -> None:

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 import hackbait
 from pipeline.checkpoints import scripted
 from pipeline.config import RunBlock, SweepConfig
-from pipeline.plan import Plan, PlanError, cut, find_runs, owed, plan
+from pipeline.plan import Plan, cut, owed, plan
+from pipeline.records import PlanError
+from pipeline.runs import find_runs
 
 POLICY = Path(hackbait.__file__).parent / "policy"
 

@@ -66,6 +66,12 @@ def test_a_row_that_was_cut_off_is_no_missing_rate_but_refused_with_its_line(
         ("run,step,rate\n", r": no row with a rate"),
         ("run,step,rate\na,0,\n", r": no row with a rate"),
         ("run,step,rate\na,0,0,5\n", r", line 2: more cells than the header"),
+        (
+            'run,step,rate\na,0,0.1\n"b,0,0.5\nc,0,0.5\n',
+            r", line 3: a quote that opens here ends on a later line; close it$",
+        ),
+        ('run,step,rate\na,"0,0.1\nb,1,0.2\n', r", line 2: a quote that opens here"),
+        ('run,step,rate\n"a\nb",0,"0.\n5"\n', r", line 2: a quote that opens here"),
         ("run,step,rate\n,0,0.5\n", r", line 2, run '', step '0': run is empty"),
         ("run,step,rate\na,,0.5\n", r", line 2, run 'a', step '': step '' is not a finite"),
         ("run,step,rate\na,1.5,0.5\n", r"step '1.5': step must be a whole number"),

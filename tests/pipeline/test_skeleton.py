@@ -15,7 +15,8 @@ from pipeline.checkpoints import LayoutError, discover, scripted
 from pipeline.checkpoints.identity import architecture, cheap_id
 from pipeline.config import RunBlock
 from pipeline.places import Remote, where
-from pipeline.plan import PlanError, find_runs
+from pipeline.records import PlanError
+from pipeline.runs import find_runs
 from pipeline.skeleton import Skeletons, mirror
 
 LARGE = 9_000_000

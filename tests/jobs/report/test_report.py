@@ -20,7 +20,7 @@ from jobs.__main__ import main
 from pipeline import comparison, onset
 from pipeline.config import ReportConfig
 from pipeline.grouping import RunOnset
-from pipeline.report import honesty, page, panels, provenance, rarity, runs
+from pipeline.report import honesty, page, panels, provenance, rarity, runs, wording
 from pipeline.report.examples import Example, spans
 from pipeline.report.markup import element, prose, table, text, unbroken
 from pipeline.report.study import Study
@@ -128,8 +128,20 @@ def test_a_page_holds_every_part_and_nothing_that_fetches(study: Study, seen: Se
     assert policies
     assert policies[0] is not None
     assert policies[0].startswith("default-src 'none'; style-src 'sha256-")
-    assert "onset sweep @ " in said
+    assert f"onset sweep @ {study.name}/config.toml --output {study.name}" in said
     assert "4 runs, 20 checkpoints and 1,920 rollouts" in said
+
+
+def test_what_is_resolved_of_words_stands_at_the_head_of_the_page(study: Study) -> None:
+    groups = {"a": known_at("a", 1, 2, 3, 4, 5), "b": known_at("b", 11, 12, 13, 14, 15)}
+    two = replace(study, comparisons={"": comparison.compared(groups)})
+    said = (
+        "words: 1 of 1 pairs resolved (a<b); base rate against onset over 2 words "
+        "unresolved:design, p 1"
+    )
+    texts = Seen(page.html(two)).texts
+    assert texts.index(said) < texts.index("Curves")
+    assert wording.verdicts(study.comparisons) == []
 
 
 def test_every_id_is_there_once_and_every_link_leads_to_one(seen: Seen) -> None:
@@ -365,8 +377,8 @@ def test_arrows_say_what_no_axis_holds(study: Study) -> None:
     assert spec
     records = [r for data in spec.to_dict()["datasets"].values() for r in data]
     ours = {r["name"]: r for r in records if r["source"] == rarity.MEASURED}
-    assert ours["early"]["mark"] == rarity.BEFORE
-    assert (ours["never"]["mark"], ours["never"]["step"]) == (rarity.AFTER, 40)
+    assert ours["early"]["shape"] == rarity.BEFORE
+    assert (ours["never"]["shape"], ours["never"]["step"]) == (rarity.AFTER, 40)
     assert ours["never"]["none"]
     assert ours["never"]["base"] == study.headline.filter(run="never")["base_bound"][0]
     assert ours["mid-s0"]["step_lo"] < ours["mid-s0"]["step"] < ours["mid-s0"]["step_hi"]

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hackbait import judge
 from hackbait.judge import Judgement, Panel, Question
 from pipeline.config import JudgeBlock
 from pipeline.judging import JudgeBusy, JudgeError, served
-from pipeline.judging.client import Client, key_of
+from pipeline.judging.client import LONGEST, Client, key_of
 from pipeline.judging.replies import LEASE, Replies, opened
 from pipeline.judging.served import Served
 from tests.pipeline.openai_server import Answer, Asked, Reply, Server, refusing, said
@@ -267,6 +268,17 @@ def test_a_judge_that_lies_obeys_or_says_nothing_confirms_nothing(
     serve: Serve, replies: Replies, answer: Answer, reply: str, due: Judgement
 ) -> None:
     assert judged(serve(answer), replies, question(reply=reply)) == [due]
+
+
+def test_a_reply_without_end_is_no_verdict_and_is_not_kept_whole(
+    serve: Serve, tmp_path: Path
+) -> None:
+    endless = serve(lambda a: Reply(said(a, f"{verdict()}{' ' * LONGEST}")))
+    with opened(tmp_path) as replies:
+        assert judged(endless, replies, question()) == [FAILED]
+    with closing(sqlite3.connect(tmp_path / "judge.sqlite3")) as kept:
+        found = kept.execute("SELECT length(text), whole FROM replies").fetchall()
+    assert set(found) == {(LONGEST, 0)}
 
 
 def test_a_model_that_takes_no_temperature_is_asked_bare_and_that_is_remembered(

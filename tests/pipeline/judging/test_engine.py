@@ -156,7 +156,7 @@ def test_an_engine_is_named_by_the_bytes_it_loads_wherever_they_lie(
         ({"model": "no/such/folder"}, "judge.model: no/such/folder is not there"),
         ({"model": None}, "judge.model is missing"),
         ({"name": None}, "judge.name is missing"),
-        ({"votes": 2}, "judge_votes is 2"),
+        ({"votes": 2}, "judge.votes is 2"),
     ],
 )
 def test_what_cannot_judge_is_one_line_before_anything_is_started(

@@ -18,8 +18,8 @@ from pipeline.actors import Scorer, make_cases
 from pipeline.checkpoints import scripted
 from pipeline.config import SweepConfig
 from pipeline.judging import JudgeBusy
-from pipeline.plan import PlanError, plan
-from pipeline.records import Completion, Generated, Rollout, Span, Work
+from pipeline.plan import plan
+from pipeline.records import Completion, Generated, PlanError, Rollout, Span, Work
 from pipeline.rollout import sampling_seeds
 from tests.pipeline.openai_server import Asked, Reply, Server, refusing, said
 

@@ -16,6 +16,7 @@ from hackbait.judge import Panel, Unjudged
 from hackbait.market_structure import load_environment as market
 from hackbait.stage import stage, staged
 from jobs.__main__ import main
+from pipeline.config import JudgeBlock
 from tests.pipeline.openai_server import Asked, Reply, Server, said
 
 LABELS = {"yes": 1.0, "no": 0.0}
@@ -183,3 +184,15 @@ def test_a_stage_needs_an_opinion_a_name_labels_and_to_be_the_only_judge() -> No
     for others in (("b",), ("b", "a-judge")):
         with pytest.raises(EnvironmentRefused, match="an odd number of different ones"):
             stage("a", "x", LABELS, Panel("a-judge", others=others))
+
+
+def test_what_a_stage_refuses_is_named_as_its_file_names_it(tmp_path: Path) -> None:
+    (tmp_path / "prompt.md").write_text("Is the sea in it?")
+    told = {"name": "sea", "prompt": tmp_path / "prompt.md", "labels": LABELS, "model": "m"}
+    for more, complaint in (
+        ({"votes": 4}, r"judge\.votes is 4; give an odd number, 5 say"),
+        ({"max_retries": -1}, r"judge\.max_retries is -1"),
+        ({"model": None}, r"judge\.model is None"),
+    ):
+        with pytest.raises(EnvironmentRefused, match=f"^{complaint}"):
+            JudgeBlock.model_validate({**told, **more}).stage()
