@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +23,10 @@ from hackbait.text import last_text
 from hackbait.triage import ALL, Place, Triage, drawn
 from hackbait.verdicts import Majority, majority, of_judges, verdict
 
-VERSION = "stage-1"
+VERSION = "stage-2"
 """Of `INSTRUCTIONS` and how replies are read; part of what an opinion depends on."""
+MARK = re.compile(r" stage-\d+$")
+"""How a fingerprint ends that a stage, of any version, stands behind."""
 PREFIX = "stage_"
 """Of the arguments of a grade that a stage adds."""
 TOLD = ("votes", "stratum", "chance")
@@ -106,6 +109,10 @@ def stage(
     for label in labels:
         if not LABEL.fullmatch(label) or label in TOLD:
             raise EnvironmentRefused(f"judge.labels: {label!r} is no single word, or one of ours")
+        if not math.isfinite(labels[label]):
+            raise EnvironmentRefused(
+                f"judge.labels: {label} counts {labels[label]:g}; give a finite number"
+            )
     counts = tuple((label, float(value)) for label, value in labels.items())
     return Stage(name, prompt.strip(), counts, panel, triage)
 
@@ -279,7 +286,7 @@ class Staged:
 
 def unmarked(fingerprint: str) -> tuple[str, bool]:
     """Fingerprint of an environment's own graders, and whether a stage stood behind them."""
-    own = fingerprint.removesuffix(f" {VERSION}")
+    own = MARK.sub("", fingerprint)
     return own, own != fingerprint
 
 

@@ -19,6 +19,11 @@ LONGEST = 2**16
 
 _QUOTED = re.compile(r"\"[^\"\n]*\"|\u201c[^\u201d\n]*\u201d|`[^`\n]*`")
 _MARKED = re.compile(r"\[\[\s*([^\[\]\n]{1,40}?)\s*\]\]")
+_CLOSING = re.compile(
+    rf"[\s*_]*(?:{'|'.join(KEYS)})[\s*_]*[:=][\s*_]*([\"'`]?)([\w.-]+?)\1[\s*_.]*", re.IGNORECASE
+)
+"""A line that says nothing but a verdict."""
+_MEMBER = re.compile(rf"[\"'](?:{'|'.join(KEYS)})[\"']\s*:\s*[\"']?([\w.-]+)", re.IGNORECASE)
 _NAMED = re.compile(
     rf"\b(?:{'|'.join(KEYS)})\b[*_\s]*(?::|=|\bis\b:?)[\s*_\"'(\[]*([\w.-]+)", re.IGNORECASE
 )
@@ -48,7 +53,7 @@ def verdict(reply: Reply, labels: Sequence[str]) -> Verdict:
     alone = text.strip(" \n\t.*_`\"'").casefold()
     if alone in known:
         return Verdict(known[alone], "said")
-    said = _of_object(text) if "{" in text else _of_prose(text)
+    said = _said(text, known)
     if said is None:
         return Verdict(None, "ambiguous")
     names = {known.get(one.rstrip(".").casefold()) for one in said}
@@ -65,22 +70,37 @@ def _visible(text: str) -> str:
     return "".join(c for c in text if unicodedata.category(c) != "Cf")
 
 
-def _of_object(text: str) -> list[str] | None:
-    """The verdict of the one object in a text; None for two, a fragment, or one of no kind."""
+def _said(text: str, known: Mapping[str, str]) -> list[str] | None:
+    """Every verdict of a text, in an object, in prose and on a closing line; None for unclear ones.
+
+    Beside an object's, a mark or a closing line, words of prose count where they are labels.
+    """
+    *_, last = text.strip().splitlines() or [""]
+    match = _CLOSING.fullmatch(last)
+    closing = [match[2]] if match and match[2].casefold() in known else []
     start = text.find("{")
+    if start < 0:
+        prose = _of_prose(text, known)
+        return _labels(prose, known) + closing if closing else prose
     stop = reading.end(text, start)
-    if not stop or "{" in text[stop:]:
-        return None
-    value = reading.strict(text[start:stop]).value
+    value = reading.strict(text[start:stop]).value if stop and "{" not in text[stop:] else None
     if value is None:
-        return None
-    return [str(value[key]) for key in KEYS if isinstance(value.get(key), str | int)]
+        # Somebody's fragment, or two objects: the closing line decides, if none says another label.
+        return _MEMBER.findall(text) + closing if closing else None
+    inside = [str(value[key]) for key in KEYS if isinstance(value.get(key), str | int)]
+    outside = _of_prose(f"{text[:start]} {text[stop:]}", known) + closing
+    return inside + _labels(outside, known) if inside or closing else outside
 
 
-def _of_prose(text: str) -> list[str]:
-    """Every verdict that the text marks, else those that it names."""
+def _of_prose(text: str, known: Mapping[str, str]) -> list[str]:
+    """Every verdict that the text marks, with the labels that it names; else all that it names."""
     own = _QUOTED.sub(" ", text)
-    return _MARKED.findall(own) or _NAMED.findall(own)
+    marked, named = _MARKED.findall(own), _NAMED.findall(own)
+    return marked + _labels(named, known) if marked else named
+
+
+def _labels(said: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    return [one for one in said if one.rstrip(".").casefold() in known]
 
 
 @dataclass(frozen=True, slots=True)

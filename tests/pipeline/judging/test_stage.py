@@ -1,6 +1,7 @@
 """A judge stage over stored rollouts of hackword, behind a real server."""
 
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -181,6 +182,9 @@ def test_a_stage_needs_an_opinion_a_name_labels_and_to_be_the_only_judge() -> No
     for name, prompt, labels in (("A b", "x", LABELS), ("a", " ", LABELS), ("a", "x", {"y": 1.0})):
         with pytest.raises(EnvironmentRefused, match=r"judge\.(name|prompt|labels)"):
             stage(name, prompt, labels, Panel("a-judge"))
+    for value in (math.nan, math.inf):
+        with pytest.raises(EnvironmentRefused, match=r"judge\.labels: yes counts (nan|inf); give"):
+            stage("a", "x", {"yes": value, "no": 0.0}, Panel("a-judge"))
     for others in (("b",), ("b", "a-judge")):
         with pytest.raises(EnvironmentRefused, match="an odd number of different ones"):
             stage("a", "x", LABELS, Panel("a-judge", others=others))
