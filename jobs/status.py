@@ -13,7 +13,7 @@ from typing import Any
 
 from jobs import command, terminal
 from jobs.curves import folder
-from pipeline import standing, status
+from pipeline import contents, standing, status
 from pipeline.config import StatusConfig, read
 from pipeline.holdings import StoreError, holdings
 from pipeline.places import Where
@@ -46,9 +46,10 @@ def look(out: Where) -> dict[str, Any]:
         if not held:
             raise StoreError(f"{out}: no plan and no partition of a sweep; is this its output?")
         notes = ["no plan lies in status/: what is owed is not known; the next sweep writes one"]
-        # A partition that nobody planned has no count of rows here.
         plan = status.Plan(
-            tuple(status.Planned(h.key, h.environment, h.run, h.step, 0) for h in held)
+            tuple(
+                status.Planned(h.key, h.environment, h.run, h.step, contents.count(h)) for h in held
+            )
         )
     done = {one.key for one in held}
     states = status.states_of(plan, done, snapshot, is_alive)

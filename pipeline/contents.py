@@ -70,6 +70,14 @@ def read_schema(path: Where) -> Any:
     return _parquet(path, lambda file: pq.read_schema(file))
 
 
+def count(held: Held) -> int:
+    """Rows of a partition, by its file's footer. StoreError when it is no sound Parquet file."""
+    if held.part is not None:
+        return held.part.rows
+    rows: int = _parquet(held.at, lambda file: pq.read_metadata(file).num_rows)
+    return rows
+
+
 def read(held: Held) -> pa.Table:
     """Rows of a partition as they were committed, metadata left out. StoreError when damaged."""
     part = held.part

@@ -88,9 +88,11 @@ def test_json_holds_the_names_as_they_are_and_every_reason(
 def test_an_output_of_before_there_were_plans_shows_what_is_done(
     small: SweepConfig, sweep_here: SweepHere, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sweep_here(small, plan(small).works[:3])
+    written = sweep_here(small, plan(small).works[:3])
     text = shown(capsys, str(small.output))
     assert "no plan lies in status/" in text
+    (found,) = json.loads(shown(capsys, str(small.output), "--json"))
+    assert sum(run["rollouts"] for run in found["runs"]) == sum(one.rows for one in written) > 0
 
 
 def test_a_folder_that_is_no_output_is_refused(
