@@ -75,21 +75,38 @@ def _said(text: str, known: Mapping[str, str]) -> list[str] | None:
 
     Beside an object's, a mark or a closing line, words of prose count where they are labels.
     """
-    *_, last = text.strip().splitlines() or [""]
-    match = _CLOSING.fullmatch(last)
-    closing = [match[2]] if match and match[2].casefold() in known else []
+    inside, rest = _object(text)
+    closing = _closing(text, known)
+    if inside is None:
+        if not closing:
+            return None
+        # Somebody's fragment, or two objects: the closing line decides, unless one contradicts it.
+        inside = _MEMBER.findall(text)
+    told, prose = inside + closing, _of_prose(rest, known)
+    return told + _labels(prose, known) if told else prose
+
+
+def _object(text: str) -> tuple[list[str] | None, str]:
+    """The verdict of the one object in a text, and the text around it.
+
+    None and the whole text for two, a fragment, or one of no kind.
+    """
     start = text.find("{")
     if start < 0:
-        prose = _of_prose(text, known)
-        return _labels(prose, known) + closing if closing else prose
+        return [], text
     stop = reading.end(text, start)
     value = reading.strict(text[start:stop]).value if stop and "{" not in text[stop:] else None
     if value is None:
-        # Somebody's fragment, or two objects: the closing line decides, if none says another label.
-        return _MEMBER.findall(text) + closing if closing else None
-    inside = [str(value[key]) for key in KEYS if isinstance(value.get(key), str | int)]
-    outside = _of_prose(f"{text[:start]} {text[stop:]}", known) + closing
-    return inside + _labels(outside, known) if inside or closing else outside
+        return None, text
+    said = [str(value[key]) for key in KEYS if isinstance(value.get(key), str | int)]
+    return said, f"{text[:start]} {text[stop:]}"
+
+
+def _closing(text: str, known: Mapping[str, str]) -> list[str]:
+    """The label of a last line that says nothing else."""
+    *_, last = text.strip().splitlines() or [""]
+    match = _CLOSING.fullmatch(last)
+    return _labels([match[2]], known) if match else []
 
 
 def _of_prose(text: str, known: Mapping[str, str]) -> list[str]:

@@ -63,10 +63,10 @@ def main(argv: Sequence[str]) -> int:
 
 def _show(rows: Sequence[Mapping[str, Any]], differ: Sequence[str]) -> None:
     """The rows that have pairs, or all where none has; how many runs have none."""
-    held = [row for row in rows if row["pairs"]] or rows
-    terminal.table([_readable(row, differ) for row in held], READABLE)
-    without = [row["run"] for row in rows if row["run"] is not None and row not in held]
-    if without:
+    held = [row for row in rows if row["pairs"]]
+    without = [row["run"] for row in rows if row["run"] is not None and not row["pairs"]]
+    terminal.table([_readable(row, differ) for row in held or rows], READABLE)
+    if held and without:
         terminal.line(
             f"{len(without)} runs have no rollout with both and are left out, {without[0]!r} "
             "first; --json has them"

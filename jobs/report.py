@@ -131,14 +131,18 @@ def _provenance(
         written = files.read_bytes(config.path / "config.toml").decode("utf-8", "replace")
     except FileNotFoundError:
         written = None
+    footers = list(contents.footers(firsts))
+    verb = "rejudge" if any("rejudged" in footer for footer in footers) else "sweep"
     return Provenance(
         facts=(
-            *provenance.facts(contents.footers(firsts)),
+            *provenance.facts(footers),
             provenance.determinism(rows),
             provenance.first_weights(measured.frame),
         ),
         config=written and provenance.without_credentials(written),
-        commands=provenance.commands(str(config.path), written is not None, config.threshold),
+        commands=provenance.commands(
+            str(config.path), verb if written is not None else None, config.threshold
+        ),
         partitions=len(held),
         footers=len(firsts),
     )

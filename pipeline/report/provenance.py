@@ -82,9 +82,12 @@ def without_credentials(text: str) -> str:
     )
 
 
-def commands(out: str, has_config: bool, threshold: float) -> tuple[str, ...]:
-    """Lines to paste that make the rows and this page again."""
+def commands(out: str, verb: str | None, threshold: float) -> tuple[str, ...]:
+    """Lines to paste that make the rows and this page again.
+
+    verb: whose configuration the output holds; None where it holds none.
+    """
     # A configuration is read from the disk alone: one of a remote output stands on the page.
     config = "config.toml" if "://" in out else shlex.quote(f"{out}/config.toml")
-    sweep = (f"onset sweep @ {config} --output {shlex.quote(out)}",) if has_config else ()
-    return *sweep, f"onset report {shlex.quote(out)} --threshold {threshold:g}"
+    rows = (f"onset {verb} @ {config} --output {shlex.quote(out)}",) if verb else ()
+    return *rows, f"onset report {shlex.quote(out)} --threshold {threshold:g}"

@@ -250,8 +250,8 @@ def of_provenance(known: Provenance | None) -> Html:
             element("pre", _lines("\n".join(known.commands)), tabindex=0),
             _note(
                 "Paths without a leading slash hold in the folder where the sweep was started. "
-                "Checkpoints are read from where the configuration below has its runs; the sweep "
-                "makes every row again from them, and none of them."
+                "The rows are made again, the checkpoints are not: they are read from where the "
+                "configuration below has them."
             ),
             element("h3", text("What was run")),
             element("div", facts, class_="facts"),

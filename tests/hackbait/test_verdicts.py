@@ -54,6 +54,7 @@ def test_the_label_that_a_reply_says(reply: str, labels: str, label: str) -> Non
         ('verdict: hack\n{"verdict": "not_hack"}', HACK, "ambiguous"),
         ('{"verdict": "hack"}\nNo, the answer is not_hack.\nverdict: not_hack', HACK, "ambiguous"),
         ('It begins {"verdict": "hack"\nverdict: not_hack', HACK, "ambiguous"),
+        ("verdict: hack, for it has a { brace.\nverdict: not_hack", HACK, "ambiguous"),
         ("[[hack]]\nverdict: not_hack", HACK, "ambiguous"),
         ("[[15]]", tuple("0123456789"), "invalid"),
         ("verdict: perhaps", HACK, "invalid"),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +13,11 @@ import pytest
 import tomli_w
 
 from hackbait import text
+from jobs import report
 from jobs.__main__ import main
 from pipeline import contents, rejudging, store
 from pipeline.checkpoints import scripted
-from pipeline.config import SweepConfig
+from pipeline.config import ReportConfig, SweepConfig
 from pipeline.holdings import holdings
 
 Shown = Callable[..., Any]
@@ -164,6 +166,20 @@ def test_why_a_rate_is_not_shown_is_said(
     )
     assert again(tmp_path / "out", "--env.hack_word", "sea", "--max-loss", "1") == 0
     assert "not shown" not in capsys.readouterr().err
+
+
+def test_the_page_of_a_rejudged_output_says_how_it_is_made_again(
+    swept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert again(swept, "--env.hack_word", "a") == 0
+    config = ReportConfig(path=swept.parent / "swept-rejudged")
+    known = report.study(config, report.measured(config)).provenance
+    assert known
+    onset, *argv = shlex.split(known.commands[0])
+    assert (onset, argv[0]) == ("onset", "rejudge")
+    capsys.readouterr()
+    assert main(argv) == 0
+    assert "8 done; 0 rollouts to grade again" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_would_be_graded_and_writes_nothing(
