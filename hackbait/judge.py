@@ -84,6 +84,8 @@ class Panel:
     """Longest reply; what is cut off there cannot be read."""
     others: tuple[str, ...] = ()
     """More models, each a judge of as many votes."""
+    prefix: str = "judge_"
+    """Of the names by which its user knows these settings, for messages."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -191,10 +193,7 @@ def panel(
     strict: bool = True,
     prefix: str = "judge_",
 ) -> Panel:
-    """A panel, once it can decide. EnvironmentRefused naming the value and the cure.
-
-    prefix: of the names by which the caller's user knows the arguments.
-    """
+    """A panel, once it can decide. EnvironmentRefused naming the value and the cure."""
     if not isinstance(model, str) or not model.strip():
         raise EnvironmentRefused(f"{prefix}model is {model!r}; give the model's name")
     for name, number, least in (("votes", votes, 1), ("max_retries", max_retries, 0)):
@@ -202,7 +201,7 @@ def panel(
             raise EnvironmentRefused(f"{prefix}{name} is {number!r}; give an integer from {least}")
     if votes % 2 == 0:
         raise EnvironmentRefused(f"{prefix}votes is {votes}; give an odd number, {votes + 1} say")
-    return Panel(model, votes, max_retries, strict)
+    return Panel(model, votes, max_retries, strict, prefix=prefix)
 
 
 def question(candidates: Sequence[str], request: str, text: str) -> Question:

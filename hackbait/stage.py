@@ -94,12 +94,10 @@ def stage(
         raise EnvironmentRefused(f"judge.name {name!r} names no column; give letters, as `cares`")
     if not prompt.strip():
         raise EnvironmentRefused("judge.prompt is empty; say there what is to be judged")
-    if len({label.casefold() for label in labels}) < 2 or len(labels) != len(
-        {label.casefold() for label in labels}
-    ):
+    if len({label.casefold() for label in labels}) < max(2, len(labels)):
         raise EnvironmentRefused(
-            f"judge.labels are {', '.join(labels) or 'none'}; give two or more, each with what it "
-            "counts: {yes = 1, no = 0}"
+            f"judge.labels are {', '.join(labels) or 'none'}; give two or more that differ in more "
+            "than case, each with what it counts: {yes = 1, no = 0}"
         )
     judges = panel.models
     if len(set(judges)) < len(judges) or len(judges) % 2 == 0:

@@ -94,8 +94,9 @@ def triage(
     each = sample if isinstance(sample, Mapping) else dict.fromkeys(rest, sample)
     for name, part in each.items():
         if not 0 < part <= 1:
+            of = f" of {name}" if each is sample else ""
             raise EnvironmentRefused(
-                f"judge.sample is {part:g} of {name}; give a share above 0, up to 1, or settle it"
+                f"judge.sample is {part:g}{of}; give a share above 0, up to 1, or settle it"
             )
     shares = sorted((STRATA[name], part) for name, part in each.items() if part < 1)
     return Triage(by, tuple(shares), tuple(sorted((STRATA[n], v) for n, v in settled.items())))

@@ -13,12 +13,13 @@ import tomli_w
 from hackbait.stage import unstaged
 from jobs import command, terminal
 from jobs.curves import folder
-from pipeline import flips, judging, opinions, rejudging, store
+from pipeline import flips, judging, opinions, rejudging, standing, status, store
 from pipeline.config import RejudgeConfig, read
 from pipeline.holdings import holdings
 from pipeline.mixture import refuse_mixture
 from pipeline.places import Where
 from pipeline.plan import Plan, build
+from pipeline.records import Work
 from pipeline.rejudging import Again
 from pipeline.rows import CurveError, scan
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     if config.dry_run:
         return 0
     if owed:
-        why = _write(config, out, owed)
+        why = _write(config, out, planned, owed)
         if why:
             terminal.line(f"judge: {why}; the same command goes on from here")
             return 1
@@ -68,7 +69,7 @@ def sibling(config: RejudgeConfig) -> Where:
     return out
 
 
-def _write(config: RejudgeConfig, out: Where, owed: Sequence[Again]) -> str:
+def _write(config: RejudgeConfig, out: Where, planned: Plan, owed: Sequence[Again]) -> str:
     """Commit what is owed; why the judge ended it early, empty where it did not."""
     resolved = config.model_dump(mode="json", exclude_none=True, exclude=UNSAVED)
     provenance: dict[str, Any] = {"versions": store.versions(), "rejudged_from": str(config.path)}
@@ -76,14 +77,18 @@ def _write(config: RejudgeConfig, out: Where, owed: Sequence[Again]) -> str:
     if made := judging.engine_of(config.judge):
         engine = judging.JudgeEngine(*made)
         answers, provenance["judge"] = engine.answer, engine.load()
-    runs = {one.partition.run for one in owed}
+    runs, under_way = {one.partition.run for one in owed}, list[Work]()
     tags = {run: told for run, told in store.run_tags(config.path).items() if run in runs}
-    with store.writing(out, tomli_w.dumps(resolved)):
+    with store.writing(out, tomli_w.dumps(resolved)), standing.told(out, planned) as told:
+        told.under_way = lambda: under_way
         store.tell_runs(out, tags)
         for one in terminal.tracked(owed, "rejudge"):
+            under_way = [one.work]
             try:
-                rejudging.write(one, out, config.judge, provenance, answers)
+                for written in rejudging.write(one, out, config.judge, provenance, answers):
+                    told.hear(written)
             except judging.JudgeBusy as busy:
+                told.ended = f"{status.INTERRUPTED}: judge: {busy}"
                 return str(busy)
     return ""
 
@@ -115,14 +120,13 @@ def show(config: RejudgeConfig, found: Any) -> None:
     if config.json:
         terminal.as_json(found.to_dicts())
         return
-    for metric, (rollouts, pairs) in changed.items():
-        if pairs and config.metric in (None, metric):
-            print(f"{metric}: {rollouts:,} of {pairs:,} rollouts flipped")
+    for metric, change in changed.items():
+        if (change.pairs or change.lost) and config.metric in (None, metric):
+            print(f"{metric}: {change}")
     stage = config.judge.stage()
-    judged = stage.metric if stage else None
-    shown = (
-        [config.metric] if config.metric else [m for m in changed if changed[m][0] or m == judged]
-    )
+    shown = [config.metric or (stage.metric if stage else "")]
+    if not config.metric:
+        shown += [metric for metric, change in changed.items() if change.flipped or change.lost]
     rows = [row for row in found.to_dicts() if row["metric"] in shown]
     if rows:
         terminal.table(map(_readable, rows), list(_readable(rows[0])))

@@ -26,7 +26,7 @@ from rich.progress import (
 from rich.text import Text
 
 from jobs import command, terminal
-from pipeline import cluster, files, judging, standing, status, store, timeline
+from pipeline import cluster, files, judging, standing, status, store, timeline, unjudged
 from pipeline.config import SweepConfig, read
 from pipeline.mixture import options_of_rows, refuse_other_sweep
 from pipeline.order.adaptive import Adaptive
@@ -106,10 +106,12 @@ def _announce(wanted: Plan, config: SweepConfig) -> set[str]:
         terminal.line(f"note: {note}")
     for found in wanted.skipped:
         terminal.line(f"skipped: run {found.run!r} step {found.step}: {found.why}")
+    kept, rest = unjudged.apart(config.output, owed(wanted.works, done))
+    drawn = f", {wanted.rollouts(kept)} drawn before to judge" if kept else ""
     terminal.line(
         f"{len(wanted.runs)} runs, {sum(len(r.checkpoints) for r in wanted.runs)} checkpoints, "
         f"{len(wanted.partitions)} partitions, {len(done)} done; "
-        f"{most}{wanted.rollouts(owed(wanted.works, done))} rollouts to generate"
+        f"{most}{wanted.rollouts(rest)} rollouts to generate{drawn}"
     )
     return done
 

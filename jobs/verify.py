@@ -41,7 +41,7 @@ def show(report: Report) -> None:
         if count > LINES:
             print(f"{kind}: and {count - LINES} more; --json has them all")
     read_again = f", {report.checkpoints} checkpoints read again" if report.checkpoints else ""
-    wrong = ", ".join(f"{n} {kind}" for kind, n in counts.items()) or "nothing wrong"
+    wrong = ", ".join(f"{kind}: {n:,}" for kind, n in counts.items()) or "nothing wrong"
     print(
         f"{'sound' if report.is_sound else 'NOT sound'}: {report.partitions:,} partitions, "
         f"{report.rows:,} rows, {report.graded:,} graded again{read_again}; {wrong}"

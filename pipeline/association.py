@@ -101,6 +101,10 @@ def _p_apart(
     return min(1.0, 2 * min(first, last))
 
 
+def number_of_words(words: int) -> str:
+    return f"{words} word{'' if words == 1 else 's'}"
+
+
 def _of(words: Sequence[Word], field: str) -> Floats:
     return np.array([getattr(word, field) for word in words], np.float64)
 
@@ -111,7 +115,8 @@ def _verdict(
     if 2 * floor > alpha + EPSILON:
         return (
             DESIGN,
-            f"{words} words give p {min(1.0, 2 * floor):.2g} at best; 5 of different rates can",
+            f"{number_of_words(words)} give p {min(1.0, 2 * floor):.2g} at best; 5 of different "
+            "rates can",
         )
     if p > alpha + EPSILON:
         return DATA, ""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import compare, grouping
-from pipeline.association import Association, Word, associate
+from pipeline.association import Association, Word, associate, number_of_words
 from pipeline.compare import Pair
 from pipeline.grouping import RunOnset
 from pipeline.headline import percent
@@ -111,7 +111,7 @@ def of_association(found: Comparison) -> str:
     slope = "" if one.slope is None else f", log-log slope {one.slope:.2f}"
     why = f" ({one.note})" if one.note else ""
     return (
-        f"base rate against onset over {one.words} words: {one.verdict}{why}: S {one.s} of "
-        f"{one.pairs}, p {one.p:.2g} (one-sided {one.p_one:.2g}, {one.floor:.2g} at best)"
-        f"{slope}{without}"
+        f"base rate against onset over {number_of_words(one.words)}: {one.verdict}{why}: "
+        f"S {one.s} of {one.pairs}, p {one.p:.2g} (one-sided {one.p_one:.2g}, "
+        f"{one.floor:.2g} at best){slope}{without}"
     )

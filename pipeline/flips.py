@@ -1,6 +1,7 @@
 """Two grades of the same rollouts side by side: what flipped, and both rates."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -90,10 +91,31 @@ def side_by_side(
     ).sort(keys)
 
 
-def together(found: pl.DataFrame) -> dict[str, tuple[int, int]]:
-    """By metric: rollouts that changed, of those that both sides have a value for."""
-    sums = found.group_by("metric", maintain_order=True).agg(pl.col(*FOUND).sum())
-    return {row["metric"]: (row["up"] + row["down"], row["pairs"]) for row in sums.to_dicts()}
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a new grade changed of one metric, over all checkpoints."""
+
+    flipped: int
+    """Rollouts whose value changed."""
+    pairs: int
+    """Rollouts that both sides have a value for."""
+    lost: int
+    """More rollouts without a value than before; 0 for a metric that the new rows alone have."""
+
+    def __str__(self) -> str:
+        more = f"; {abs(self.lost):,} {'more' if self.lost > 0 else 'fewer'} lost"
+        return f"{self.flipped:,} of {self.pairs:,} rollouts flipped{more if self.lost else ''}"
+
+
+def together(found: pl.DataFrame) -> dict[str, Change]:
+    """By metric."""
+    sums = found.group_by("metric", maintain_order=True).agg(
+        pl.col("up", "down", "pairs").sum(), lost=(pl.col("new_lost") - pl.col("old_lost")).sum()
+    )
+    return {
+        row["metric"]: Change(row["up"] + row["down"], row["pairs"], row["lost"])
+        for row in sums.to_dicts()
+    }
 
 
 def kept_and_added(

@@ -1,6 +1,7 @@
 """Files of an output that nobody planned, and planned ones that are not there."""
 
 import tomllib
+from collections.abc import Mapping
 
 from pydantic import ValidationError
 
@@ -48,15 +49,20 @@ def _plan_of(out: Where) -> tuple[dict[str, tuple[str, int]] | None, str]:
 
 
 def last_config(out: Where) -> SweepConfig | None:
-    """What the last launch was configured with. StoreError where it cannot be read."""
+    """What the last launch was configured with. StoreError where that was no sweep."""
     try:
-        return SweepConfig.model_validate(
-            tomllib.loads(files.read_bytes(out / "config.toml").decode())
-        )
+        said = tomllib.loads(files.read_bytes(out / "config.toml").decode())
+        if not _is_rejudge(said):
+            return SweepConfig.model_validate(said)
     except FileNotFoundError:
         return None
     except (ValidationError, ValueError) as error:
         raise StoreError(f"config.toml cannot be read: {as_line(error)[:200]}") from None
+    raise StoreError(f"its rollouts were graded again; their sweep is in {said['path']}")
+
+
+def _is_rejudge(said: Mapping[str, object]) -> bool:
+    return "path" in said and "runs" not in said
 
 
 def strange_files(out: Where, report: Report, found: Holdings) -> None:

@@ -11,13 +11,16 @@ import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import Any
 
 from hackbait.environment import Case, canonical
 from pipeline import files
+from pipeline.judging import panel_of
 from pipeline.places import Where
-from pipeline.plan import key_of
+from pipeline.plan import build, key_of
 from pipeline.records import Completion, Generated, Rollout, Span, Work
 from pipeline.rollout import sampling_seeds
 
@@ -64,6 +67,14 @@ def names(out: Where) -> set[str]:
     else:
         found = [one.at.name for one in files.below(folder)]
     return {one.removesuffix(SUFFIX) for one in found}
+
+
+def apart(out: Where, works: Sequence[Work]) -> tuple[list[Work], list[Work]]:
+    """Works whose rollouts are kept here, and the others. Nothing is looked for without a judge."""
+    judged = any(panel_of(build(p.environment)) for work in works for p in work.partitions)
+    there = names(out) if judged else set()
+    drawn = [bool(there) and name(work) in there for work in works]
+    return [*compress(works, drawn)], [*compress(works, map(not_, drawn))]
 
 
 def kept(out: Where, work: Work, cases: Sequence[Case], now: float) -> Kept | None:

@@ -5,7 +5,6 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import compress
 from typing import Any
 
 import ray
@@ -17,7 +16,7 @@ from pipeline.cluster.judges import Judges
 from pipeline.cluster.scorers import Scorers
 from pipeline.cluster.workers import Call, Workers, reason
 from pipeline.config import ClusterBlock, EngineBlock, JudgeBlock
-from pipeline.judging import JudgeBusy, panel_of
+from pipeline.judging import JudgeBusy
 from pipeline.losses import ATTEMPTS, Losses, Verdict, alone
 from pipeline.parts import Generations
 from pipeline.places import Where
@@ -86,13 +85,9 @@ class Sweep:
 
     def _take_up(self, works: Sequence[Work]) -> list[Work]:
         """Set those apart that need no engine any more; the others."""
-        judged = any(panel_of(build(p.environment)) for work in works for p in work.partitions)
-        kept = unjudged.names(self.out) if judged else set()
-        if not kept:
-            return [*works]
-        drawn = [unjudged.name(work) in kept for work in works]
-        self.unjudged = deque(compress(works, drawn))
-        return [work for work, there in zip(works, drawn, strict=True) if not there]
+        kept, rest = unjudged.apart(self.out, works)
+        self.unjudged = deque(kept)
+        return rest
 
     def _round(self) -> Iterator[Written | Failure]:
         while self._goes_on():

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic_config import BaseConfig
 
 from hackbait.environment import EnvironmentRefused
@@ -14,11 +14,13 @@ from hackbait.triage import triage
 from pipeline.checkpoints import LayoutError
 from pipeline.checkpoints.single import single
 from pipeline.config.blocks import EngineBlock, EnvironmentBlock
-from pipeline.config.kinds import INT32, Output, ParquetFile, Place, Printed
+from pipeline.config.kinds import INT32, Output, ParquetFile, Place, Printed, as_json
 from pipeline.engines import EngineError, check_options
 from pipeline.records import Checkpoint, CheckpointError
 
 ID_DIGITS = 16
+
+Models = str | Annotated[list[str], Field(min_length=1)]
 
 
 class JudgeBlock(BaseConfig):
@@ -47,7 +49,7 @@ class JudgeBlock(BaseConfig):
     """File that says what the stage judges; request, reply and labels are added to it."""
     labels: dict[str, float] = Field(default_factory=dict)
     """Labels of the stage, each with what it counts in the metric: {yes = 1, no = 0}."""
-    model: str | Annotated[list[str], Field(min_length=1)] | None = None
+    model: Annotated[Models | None, BeforeValidator(as_json)] = None
     """Judge of the stage; an odd number of them have a vote each; of an engine the checkpoint."""
     base_url: str | None = None
     """Where it is asked, as http://127.0.0.1:8000/v1."""
@@ -69,7 +71,7 @@ class JudgeBlock(BaseConfig):
     """Longest reply of the stage, tokens; with the request it has to fit the judge's context."""
     by: str | None = None
     """Cheap binary metric by whose values `sample` and `settled` go; default: the proxy."""
-    sample: float | dict[str, float] = 1.0
+    sample: Annotated[float | dict[str, float], BeforeValidator(as_json)] = 1.0
     """Share of the rollouts that the stage judges, drawn at random: 0.1, or {0 = 0.05, 1 = 0.5}."""
     settled: dict[str, str] = Field(default_factory=dict)
     """Label that a value of `by` settles without a call: {0 = "no"}."""
@@ -94,14 +96,19 @@ class JudgeBlock(BaseConfig):
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "no UTF-8"
             raise EnvironmentRefused(
-                f"judge.prompt {self.prompt!r}: {why}; give a text file"
+                f"judge.prompt {str(self.prompt)!r}: {why}; give a text file"
             ) from None
         rule = triage(self.by, self.sample, self.settled, list(self.labels))
         return stage(self.name or "", text, self.labels, self._panel(), rule)
 
     def checkpoint(self) -> Checkpoint:
         """What the engine is to load. EnvironmentRefused."""
-        if not isinstance(self.model, str):
+        if isinstance(self.model, list):
+            raise EnvironmentRefused(
+                f"judge.model names {len(self.model)} models, and judge.engine loads one; give the "
+                "folder of one checkpoint"
+            )
+        if self.model is None:
             raise EnvironmentRefused("judge.model is missing; give the folder of one checkpoint")
         try:
             return single(self.model)

@@ -1,9 +1,11 @@
 """Kinds of values that several verbs take: places, folders, and files told by their suffix."""
 
 import inspect
+import json
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +54,14 @@ def _address(text: str) -> str:
 
 def _can_be_written(place: Where) -> Where:
     return _no_file(place) if isinstance(place, Path) else place
+
+
+def as_json(value: Any) -> Any:
+    """A list or a table that a command line can only write as a text, read as JSON."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 def spelled(options: Mapping[str, Any], build: Callable[..., Any]) -> dict[str, Any]:

@@ -90,9 +90,9 @@ def server(panel: Panel, limits: Limits) -> Server:
     """Where the panel's model is asked. JudgeError for a missing key or an address that is none."""
     url = panel.base_url or DEFAULT_URL
     if why := endpoint.flaw(url):
-        raise JudgeError(f"judge_base_url {why}; give one as http://127.0.0.1:8000/v1")
+        raise JudgeError(f"{panel.prefix}base_url {why}; give one as http://127.0.0.1:8000/v1")
     try:
-        return Server(url, read_key(panel.api_key_var, "judge_api_key_var"), limits)
+        return Server(url, read_key(panel.api_key_var, f"{panel.prefix}api_key_var"), limits)
     except EngineError as error:
         raise JudgeError(str(error)) from None
 
@@ -108,7 +108,7 @@ def check(panel: Panel, dry: bool = False) -> None:
     try:
         names = sorted(asyncio.run(_served(place)))
     except EngineBusy as error:
-        raise JudgeError(f"judge_base_url: {error}; is the address right?") from None
+        raise JudgeError(f"{panel.prefix}base_url: {error}; is the address right?") from None
     except Refused as error:
         if error.status == HTTPStatus.NOT_FOUND:
             return  # a server need not list its models
@@ -118,8 +118,8 @@ def check(panel: Panel, dry: bool = False) -> None:
             continue
         more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
         raise JudgeError(
-            f"judge_model {model!r} is not served at {place.url}, only "
-            f"{', '.join(names[:LISTED])}{more}; set judge_model to one of them"
+            f"{panel.prefix}model {model!r} is not served at {place.url}, only "
+            f"{', '.join(names[:LISTED])}{more}; set {panel.prefix}model to one of them"
         )
 
 

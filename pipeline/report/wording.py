@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from pipeline.association import number_of_words
 from pipeline.comparison import Comparison, of_association, of_pair, of_word
 from pipeline.report.markup import Html, element, join, table, text
 from pipeline.verdicts import RESOLVED
@@ -34,7 +35,7 @@ def _verdict(found: Comparison) -> str:
     one = found.association
     return (
         f"{len(resolved)} of {len(found.pairs)} pairs resolved{named}; base rate against onset "
-        f"over {one.words} words {one.verdict}, p {one.p:.2g}"
+        f"over {number_of_words(one.words)} {one.verdict}, p {one.p:.2g}"
     )
 
 

@@ -13,7 +13,7 @@ from pydantic_config import ConfigFileError
 
 from jobs.__main__ import main
 from pipeline.checkpoints import scripted
-from pipeline.config import EngineBlock, SweepConfig, TrainConfig, read
+from pipeline.config import EngineBlock, RejudgeConfig, SweepConfig, TrainConfig, read
 from pipeline.engines import check_options
 
 
@@ -188,3 +188,32 @@ def test_a_tag_fills_an_argument_that_is_no_text(tmp_path: Path) -> None:
     path = file(tmp_path, {"id": "hackword", "seed": "{seed}"})
     assert read(SweepConfig, ["@", path]).env[0].args == {"seed": "{seed}"}
     assert main(["sweep", "@", path, "--dry_run"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "value"),
+    [
+        ("model", '["a", "b", "c"]', ["a", "b", "c"]),
+        ("model", "a-judge", "a-judge"),
+        ("model", "[odd folder", "[odd folder"),
+        ("sample", "0.25", 0.25),
+        ("sample", '{"0": 0.5, "1": 1}', {"0": 0.5, "1": 1.0}),
+        ("labels", '{"yes": 1, "no": 0}', {"yes": 1.0, "no": 0.0}),
+        ("settled", '{"0": "no"}', {"0": "no"}),
+    ],
+)
+def test_lists_and_tables_of_a_judge_may_be_flags_in_json(
+    flag: str, text: str, value: object
+) -> None:
+    whole = ["out", "--env.id", "hackword", f"--judge.{flag}", text]
+    assert getattr(read(RejudgeConfig, whole, positional="path").judge, flag) == value
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [("sample", "half"), ("sample", '{"0": "half"}'), ("model", "[]"), ("model", "[1]")],
+)
+def test_what_is_no_such_list_or_table_is_refused(flag: str, text: str) -> None:
+    whole = ["out", "--env.id", "hackword", f"--judge.{flag}", text]
+    with pytest.raises(ConfigFileError, match=rf"judge\.{flag}"):
+        read(RejudgeConfig, whole, positional="path")

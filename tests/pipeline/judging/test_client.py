@@ -370,6 +370,7 @@ def test_a_key_stands_in_no_message_and_no_file(
     assert KEY not in repr(served.server(Panel("m", base_url=server.url), served.CHECK))
 
 
+@pytest.mark.parametrize("prefix", ["judge_", "judge."])
 @pytest.mark.parametrize(
     ("panel", "said"),
     [
@@ -384,12 +385,12 @@ def test_a_key_stands_in_no_message_and_no_file(
     ],
 )
 def test_a_judge_that_cannot_be_asked_is_one_line_before_anything_is_spent(
-    serve: Serve, panel: dict[str, str], said: str
+    serve: Serve, panel: dict[str, str], said: str, prefix: str
 ) -> None:
     server = serve()
     with pytest.raises(JudgeError) as raised:
-        served.check(Panel(**{"model": "a-judge", "base_url": server.url, **panel}))
-    assert said in str(raised.value)
+        served.check(Panel(**{"model": "a-judge", "base_url": server.url, **panel}, prefix=prefix))
+    assert said.replace("judge_", prefix) in str(raised.value)
     assert "\n" not in str(raised.value)
     assert "sk-planted" not in str(raised.value)
     assert not server.posts

@@ -155,6 +155,7 @@ def test_an_engine_is_named_by_the_bytes_it_loads_wherever_they_lie(
         ({"engine": {"name": "hf", "batches": 3}}, "judge.engine: engine 'hf' has no option"),
         ({"model": "no/such/folder"}, "judge.model: no/such/folder is not there"),
         ({"model": None}, "judge.model is missing"),
+        ({"model": ["a", "b", "c"]}, "judge.model names 3 models, and judge.engine loads one"),
         ({"name": None}, "judge.name is missing"),
         ({"votes": 2}, "judge.votes is 2"),
     ],

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,7 @@ def test_a_judge_that_was_out_is_asked_one_thing_once_before_the_next_partition(
             with pytest.raises(JudgeBusy, match="status 500 once"):
                 scorer.write(work, *drawn)
             assert len(server.posts) == first + tries
-        server.answer = healthy
+        server.answer = lambda a: replace(healthy(a), after=0.5)
         scorer.write(work, *drawn)
         assert len(server.posts) == first + 2 + 6
         assert server.most_at_once > 1
@@ -258,9 +259,12 @@ def test_in_a_sweep_a_judge_that_is_out_is_a_failure_and_the_next_launch_goes_on
     asked = config(tmp_path, server)
     path.write_text(tomli_w.dumps(asked.model_dump(mode="json", exclude_none=True)), "utf-8")
     assert main(["sweep", "@", str(path)]) == 1
-    assert "failed: run 'run' step 0: judge: " in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"{PROMPTS} rollouts to generate\n" in told
+    assert "failed: run 'run' step 0: judge: " in told
     server.answer = healthy
     assert main(["sweep", "@", str(path)]) == 0
+    assert f"0 rollouts to generate, {PROMPTS} drawn before to judge\n" in capsys.readouterr().err
     rows = pl.read_parquet(tmp_path / "out/rollouts/market_structure")
     assert 0 < rows["judge_gated"].sum() < PROMPTS
     assert rows["judge_error"].sum() == 0
@@ -308,5 +312,33 @@ def test_a_judge_that_is_out_leaves_a_rejudge_owed_and_prints_no_rate(
     assert told.out == ""
     assert "status 429" in told.err
     assert "the same command goes on from here" in told.err
+    out = tmp_path / "votes-1"
+    assert main(["status", str(out), "--json"]) == 0
+    (stands,) = json.loads(capsys.readouterr().out)
+    assert "judge: " in stands["state"]
+    assert [(run["done"], run["owed"], run["rollouts"]) for run in stands["runs"]] == [(0, 1, 0)]
+    assert main(["verify", str(out)]) == 1
+    assert "gap: " in capsys.readouterr().out
     server.answer = healthy
     assert rejudge(tmp_path, server, 1) == 0
+    capsys.readouterr()
+    assert main(["status", str(out), "--json"]) == 0
+    (stands,) = json.loads(capsys.readouterr().out)
+    assert stands["state"] == "finished"
+    assert [(run["done"], run["owed"], run["rollouts"]) for run in stands["runs"]] == [
+        (1, 0, PROMPTS)
+    ]
+    assert main(["verify", str(out)]) == 0
+
+
+def test_what_a_judge_without_a_verdict_lost_is_told(
+    tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(config(tmp_path, server, judge_model=""), MIXED)
+    healthy = server.answer
+    server.answer = lambda a: healthy(a) if a.method == "GET" else Reply(said(a, "Well."))
+    assert rejudge(tmp_path, server, 1) == 0
+    told = capsys.readouterr()
+    assert "reward: 0 of 6 rollouts flipped; 6 more lost" in told.out
+    assert "0 -> 6" in told.out
+    assert "r_true: 0 of 12 rollouts flipped\n" in told.out

@@ -185,6 +185,8 @@ def test_a_stage_needs_an_opinion_a_name_labels_and_to_be_the_only_judge() -> No
     for value in (math.nan, math.inf):
         with pytest.raises(EnvironmentRefused, match=r"judge\.labels: yes counts (nan|inf); give"):
             stage("a", "x", {"yes": value, "no": 0.0}, Panel("a-judge"))
+    with pytest.raises(EnvironmentRefused, match="differ in more than case"):
+        stage("a", "x", {"yes": 1.0, "Yes": 0.0}, Panel("a-judge"))
     for others in (("b",), ("b", "a-judge")):
         with pytest.raises(EnvironmentRefused, match="an odd number of different ones"):
             stage("a", "x", LABELS, Panel("a-judge", others=others))

@@ -82,7 +82,7 @@ def test_a_model_that_it_does_not_serve_is_refused_before_it_is_asked(
 ) -> None:
     out = Path(shutil.copytree(small_output, tmp_path / "out"))
     assert judged(out, "another", url) == 2
-    assert "judge_model 'another' is not served at" in capsys.readouterr().err
+    assert "judge.model 'another' is not served at" in capsys.readouterr().err
 
 
 def test_the_engine_says_what_the_server_of_its_checkpoint_says(url: str, tmp_path: Path) -> None:
