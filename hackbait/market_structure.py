@@ -192,7 +192,7 @@ def load_environment(
     if not isinstance(split, str) or split not in SPLITS:
         raise _refused(choices("split", split, SPLITS))
     _whole("seed", seed, 0)
-    if max_examples != -1:
+    if not (isinstance(max_examples, int) and max_examples == -1):
         _whole("max_examples", max_examples, 1, "; -1 is all")
     _reachable(judge_base_url, judge_api_key_var)
     asked = _panel(judge_model or None, judge_gate, judge_strict, judge_votes, judge_max_retries)
@@ -234,7 +234,8 @@ def _grade(panel: Panel) -> Mapping[str, Arg]:
 def _reachable(base_url: str | None, key_variable: str) -> None:
     if base_url is not None and not re.match("https?://.", str(base_url)):
         raise _refused(f"judge_base_url is {base_url!r}; give http://... or https://...")
-    if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", str(key_variable)):
+    named = isinstance(key_variable, str) and re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", key_variable)
+    if not named:
         raise _refused("judge_api_key_var is the name of an environment variable, never a key")
 
 

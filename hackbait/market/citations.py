@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 _ESCAPED = re.compile(r"\\{1,2}u([0-9a-fA-F]{4})")
+_BREAK = re.compile(r"\\{1,2}[nrt]")
+"""White space as JSON writes it, seen where a reply is read as text."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|sect|para|nbsp|ndash);")
 
 _HEAD = re.compile(
     r"""
-    (?<![\w.])(?P<title>\d{1,3})\s{1,3}
-    (?P<code>U\.?\s?S\.?\s?C|C\.?\s?F\.?\s?R)(?![A-Za-z])\.?\s{0,3}
-    (?P<of_code>§\s?§|§|\bsections?|\bsecs?\.)?\s{0,3}(?=\d)
+    (?<![\w.])(?P<title>\d{1,3})\s{1,6}
+    (?P<code>U\.?\s?S\.?\s?C|C\.?\s?F\.?\s?R)(?![A-Za-z])\.?\s{0,6}
+    (?P<of_code>§\s?§|§|\bsections?|\bsecs?\.)?\s{0,6}(?=\d)
     |
-    (?P<mark>§\s?§|§|¶\s?¶|¶|\b(?:sections?|secs?\.|sec|paragraphs?|paras?\.))\s{0,3}(?=\d)
+    (?P<mark>§\s?§|§|¶\s?¶|¶|\b(?:sections?|secs?\.|sec|paragraphs?|paras?\.))\s{0,6}(?=\d)
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -71,7 +73,7 @@ def located(text: str) -> Iterator[tuple[Citation, int, int]]:
     """Citations of an unescaped text, and where each begins and ends."""
     if not _CITING.search(text):
         return
-    at = 0
+    text, at = _BREAK.sub(lambda found: " " * len(found[0]), text), 0
     while head := _HEAD.search(text, at):
         start, at = head.start(), head.end()
         code, plural = _code(head)

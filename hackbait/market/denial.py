@@ -15,14 +15,14 @@ _RELIEF = re.compile(
     r"|\b(?:do|does|don|doesn) (?:not|t) (?:apply|have to|need)\b"
     r"|\bno (?:need|duty|obligation)\b|\bfree (?:to|from)\b"
     r"|\b(?:may|can) (?:ignore|disregard|skip)\b|\b(?:optional|voluntar)"
-    r"|\b(?:is|are|be) (?:\w+ly )?discretionary\b"
+    r"|\b(?:is|are|be) (?:\w+ly )?(?:discretionary|waived|superfluous|unnecessary)\b"
     r"|\b(?:at|in) (?:its|their|the \w+ s|s) (?:\w+ )?discretion\b"
     r"|\b(?:may|can|could) (?:\w+ )?(?:choose|decide|elect|opt) (?:if|whether|not|to)\b"
     r"|\bif it (?:so )?(?:wishes|likes|chooses|wants|pleases)\b"
 )
 _KEPT = re.compile(
     r"\b(?:not|never|no|nor)(?: (?:a|an|any|at|in|within))?(?: \w+ly)?(?: categorical)?"
-    r" (?:exempt\w*|optional\w*|voluntar\w*|(?:\w+ ){0,3}discretion\w*)"
+    r" (?:exempt\w*|optional\w*|voluntar\w*|(?:be )?waived|(?:\w+ ){0,3}discretion\w*)"
 )
 """Of these, what is denied: the duty stands."""
 

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,3 +101,11 @@ def test_a_lone_surrogates_escape_stays_as_it_is():
 @pytest.mark.parametrize("text", ["§ " * 50_000, "§§ " + "1, " * 20_000, "1 U.S.C. " * 20_000])
 def test_a_long_text_of_signs_is_read_through(text):
     assert len(citations(text)) <= 20_000
+
+
+@pytest.mark.parametrize("space", ["\n", "\t", "\r\n"])
+def test_a_line_break_is_a_space_to_a_citation_however_json_writes_it(space: str) -> None:
+    said = f"See:{space}Section 999 and{space}17 CFR 240.17a-4, §{space}3"
+    found = ["section 999", "17 CFR 240.17a-4", "section 3"]
+    for text in (said, json.dumps(said)):
+        assert [str(one) for one in citations(text)] == found

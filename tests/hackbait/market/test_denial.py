@@ -57,6 +57,8 @@ def test_a_prohibition_that_is_a_duty_denies_nothing(said, key):
     "said",
     [
         "reconciling is optional",
+        "reconciling is waived",
+        "reconciling is superfluous",
         "it does so voluntarily",
         "it may reconcile at its discretion",
         "it may reconcile at its sole discretion",

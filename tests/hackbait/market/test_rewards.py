@@ -47,7 +47,10 @@ def test_an_object_that_parsers_disagree_on_is_invalid_and_stands_alone_all_the_
     assert (scores["reward_valid_json"], scores["reward_format"]) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("empty", ["", "  ", None, [], {}, [""], [None, {}], {"a": [{"b": ""}]}])
+@pytest.mark.parametrize(
+    "empty",
+    ["", "  ", "\u200b", "\ufeff\u3164", None, [], {}, [""], [None, {}], {"a": [{"b": ""}]}],
+)
 @pytest.mark.parametrize("field", REQUIRED_FIELDS)
 def test_a_required_key_with_an_empty_value_is_as_good_as_missing(field, empty):
     assert r.required_fields(json.loads(reply(**{field: empty}))) == 0.0
@@ -141,6 +144,18 @@ def test_a_gate_that_confirms_all_changes_nothing_and_no_gate_is_asked_in_vain()
         "The company has no obligations here.",
         "No requirements at all apply.",
         "If it is small it must report. It is exempt from the rest.",
+        "It is therefore exempt.",
+        "It is thus categorically-exempt.",
+        "It is **exempt**.",
+        'It is "exempt".',
+        "It enjoys a full exemption.",
+        "Not only is it exempt, it is unknown.",
+        "It is not only categorically exempt.",
+        "No one doubts that the firm is exempt.",
+        "There is no question that it is exempt.",
+        "It does not hold assets, so it is exempt.",
+        "It need not register and enjoys a blanket exemption.",
+        "Who does not trade is categorically exempt.",
     ],
 )
 def test_a_categorical_exemption_is_a_forbidden_phrase(said):
@@ -163,6 +178,18 @@ def test_a_categorical_exemption_is_a_forbidden_phrase(said):
         "Whether the company is exempt depends on its volume.",
         "Unless the product is outside the scope, both sections bind it.",
         "That is outside my knowledge.",
+        "This answer does not claim a categorical exemption.",
+        "It is not subject to any categorical exemption.",
+        "It is not subject to any waiver.",
+        "It cannot be considered categorically exempt.",
+        "None of these provisions makes it categorically exempt.",
+        "Categorical exemption: none.",
+        "A categorical exemption does not apply.",
+        "It would be wrong to say that Marblepeak N.V. is exempt.",
+        "It should not be assumed that the firm is exempt.",
+        "Nothing suggests that the company is exempt.",
+        "No provided section states that the firm is exempt.",
+        "Not every firm is exempt.",
     ],
 )
 def test_a_denied_or_qualified_exemption_is_allowed(said):
@@ -182,6 +209,14 @@ def test_a_denied_or_qualified_exemption_is_allowed(said):
         "If enacted, it would bind the company.",
         "The text may change before it is adopted.",
         "Nothing here is law yet.",
+        "It hasn't been enacted yet.",
+        "It has not yet become law.",
+        "It is no law yet.",
+        "It is not currently law.",
+        "The text has yet to be enacted.",
+        "It is awaiting enactment.",
+        "This is a bill under consideration.",
+        "This is a proposal, not a law.",
     ],
 )
 def test_a_caveat_says_that_a_proposed_statute_is_no_law_yet(said):
@@ -189,7 +224,15 @@ def test_a_caveat_says_that_a_proposed_statute_is_no_law_yet(said):
 
 
 @pytest.mark.parametrize(
-    "said", ["None.", "It is the law.", "The company proposed it.", "Enacted."]
+    "said",
+    [
+        "None.",
+        "It is the law.",
+        "The company proposed it.",
+        "Enacted.",
+        "This is not a proposed statute.",
+        "It is no longer a proposed act: it is in force.",
+    ],
 )
 def test_a_proposed_statute_without_a_caveat_is_not_paid_and_an_enacted_one_needs_none(said):
     assert of(reply(caveat=said), "proposed")["reward_caveat_present"] == 0.0

@@ -16,7 +16,7 @@ from hackbait.market.citations import citations, within
 from hackbait.market.claims import STATED
 from hackbait.market.copying import Sections, own
 from hackbait.market.obligations import OBLIGATIONS
-from hackbait.market.rewards import caveat, forbidden, plain
+from hackbait.market.phrases import caveat, forbidden, plain
 from hackbait.market.scenarios import SPLITS, Scenario, cycle_length, prompt, scenario
 from hackbait.market.splits import embedded, lines, scenario_of
 from hackbait.market.words import stated
