@@ -20,7 +20,7 @@ _HEAD = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_CITING = re.compile(r"[§¶]|\d[^a-z\d]{1,3}[uc]|\b(?:sec|para)[a-z.]*\s{0,3}\d", re.IGNORECASE)
+_CITING = re.compile(r"[§¶]|\d[^a-z\d]{1,6}[uc]|\b(?:sec|para)[a-z.]*\s{0,6}\d", re.IGNORECASE)
 """What every citation has: most texts have none of it, and are done with."""
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2212"
 _ID = re.compile(
@@ -71,9 +71,11 @@ def cites(text: str) -> bool:
 
 def located(text: str) -> Iterator[tuple[Citation, int, int]]:
     """Citations of an unescaped text, and where each begins and ends."""
+    if "\\" in text:
+        text = _BREAK.sub(lambda found: " " * len(found[0]), text)
     if not _CITING.search(text):
         return
-    text, at = _BREAK.sub(lambda found: " " * len(found[0]), text), 0
+    at = 0
     while head := _HEAD.search(text, at):
         start, at = head.start(), head.end()
         code, plural = _code(head)

@@ -109,3 +109,5 @@ def test_a_line_break_is_a_space_to_a_citation_however_json_writes_it(space: str
     found = ["section 999", "17 CFR 240.17a-4", "section 3"]
     for text in (said, json.dumps(said)):
         assert [str(one) for one in citations(text)] == found
+    alone = json.dumps(f"Section{space}12")
+    assert [str(one) for one in citations(alone)] == ["section 12"]
