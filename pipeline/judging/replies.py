@@ -1,6 +1,7 @@
 """Replies of judges on disk, each paid once, and what each output has spent on them."""
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -9,6 +10,8 @@ from hackbait.judge import Reply
 
 PATIENCE = 60.0
 """Seconds to wait while another process writes."""
+PAUSE = 0.02
+"""Seconds until it is tried again."""
 LEASE = 30.0
 """Seconds for which a call is its owner's alone, who renews it while the call is under way."""
 TABLES = """
@@ -96,7 +99,21 @@ def opened(folder: Path) -> Iterator[Replies]:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "judge.sqlite3"
     with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.executescript(TABLES)
+        _prepare(connection)
         yield Replies(connection)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Patient: SQLite waits for no other process while it switches to a write-ahead log."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.executescript(TABLES)
+            return
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > until:
+                raise
+        time.sleep(PAUSE)

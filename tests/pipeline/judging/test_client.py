@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -445,3 +446,20 @@ def test_of_judgements_with_faults_in_a_tenth_none_is_lost_and_none_is_paid_twic
     assert replies.spent("out")[0] == len(server.posts)
     assert judged(server, replies, *map(question, range(count))) == found
     assert len(server.posts) <= 1.02 * due
+
+
+@pytest.mark.parametrize("trial", range(40))
+def test_who_opens_the_same_new_replies_at_once_waits_for_the_others(
+    tmp_path: Path, trial: int
+) -> None:
+    together = threading.Barrier(6)
+
+    def use(number: int) -> None:
+        together.wait()
+        with opened(tmp_path) as replies:
+            replies.put(str(number), judge.Reply("yes"), "out", 1)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(use, range(6)))
+    with opened(tmp_path) as replies:
+        assert replies.spent("out") == (0, 6)
